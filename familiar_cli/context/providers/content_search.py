@@ -109,8 +109,8 @@ class ContentSearchProvider:
         if self._retrieval is None or not self._retrieval.k:
             return people
         try:
-            contributions = await self._recall(self._retrieval, request, people, until_s)
-            return [*_without_said(people, contributions), *contributions]
+            found = await self._recall(self._retrieval, request, people, until_s)
+            return [*_without_said(people, found), *found]
         except Exception as error:  # noqa: BLE001  # whatever fails here, nobody is forgotten
             return [*people, _problem(f"memory was not searched: {_error_words(error)}")]
 
@@ -133,18 +133,18 @@ class ContentSearchProvider:
         people: list[Contribution],
         until_s: float,
     ) -> list[Contribution]:
-        candidates, late = await self._search_in_time(retrieval, request, people, until_s)
-        if candidates.behind:
+        found, late = await self._search_in_time(retrieval, request, people, until_s)
+        if found.behind:
             retrieval.memory.finder.note_behind()
-        remarks = [_make_remark(remark) for remark in candidates.remarks]
-        if candidates.pack and self._filter is None:
-            repack = partial(self._repacked, candidates.pack)
-            request.refills.append(Refill(repack, before_digests=candidates.before_digests))
-        remarks += map(_record_left, candidates.left)
-        late = [*late, *([_problem(candidates.unread)] if candidates.unread else [])]
-        if not candidates.passages:
+        remarks = [_make_remark(remark) for remark in found.remarks]
+        if found.pack and self._filter is None:
+            repack = partial(self._repacked, found.pack)
+            request.refills.append(Refill(repack, before_digests=found.before_digests))
+        remarks += map(_record_left, found.left)
+        late = [*late, *([_problem(found.unread)] if found.unread else [])]
+        if not found.passages:
             return [*remarks, *late]
-        offered = await self._chosen(retrieval, request, people, candidates)
+        offered = await self._chosen(retrieval, request, people, found)
         return [*offered, *remarks, *late]
 
     async def _search_in_time(
@@ -159,33 +159,31 @@ class ContentSearchProvider:
         room = self._room(request, people)
         look = partial(retrieval.look, request, _by_path(people), room, founds.append)
         task = asyncio.ensure_future(in_thread(look))
-        tasks, _ = await asyncio.wait({task}, timeout=max(until_s - stopwatch_s(), 0.0))
-        candidates = founds[-1]() if founds else Candidates(behind=True)
-        if not tasks:
+        done, _ = await asyncio.wait({task}, timeout=max(until_s - stopwatch_s(), 0.0))
+        found = founds[-1]() if founds else Candidates(behind=True)
+        if not done:
             task.cancel()
-            return candidates, [] if founds else [_problem("memory was not searched in time")]
+            return found, [] if founds else [_problem("memory was not searched in time")]
         error = task.exception()
         if isinstance(error, FamiliarError) and founds:
-            return candidates, [_make_remark(f"searched by words only: {error}")]
+            return found, [_make_remark(f"searched by words only: {error}")]
         task.result()
-        return candidates, []
+        return found, []
 
     async def _chosen(
         self,
         retrieval: Retrieval,
         request: ContextRequest,
         people: list[Contribution],
-        candidates: Candidates,
+        found: Candidates,
     ) -> list[Contribution]:
         if self._filter is None:
             return _offer_passages(found.passages, found.how)
         names = [piece.rel_path for piece in people if piece.rel_path and not piece.problem]
         room = max(self._room(request, people) - LABEL_TOKENS, USEFUL_TOKENS)
-        asked = self._filter.choose(
-            request, candidates.passages, names, retrieval.sight(request), room
-        )
+        asked = self._filter.choose(request, found.passages, names, retrieval.sight(request), room)
         try:
-            result = await asyncio.wait_for(asked, _FILTER_SHARE * self._filter.deadline_s)
+            chosen = await asyncio.wait_for(asked, _FILTER_SHARE * self._filter.deadline_s)
         except Exception as error:  # noqa: BLE001  # a filter that fails filters nothing
             why = f"the filter failed ({_error_words(error)}), so everything found is used"
             return [*_offer_passages(found.passages, found.how), _problem(why)]
@@ -218,7 +216,7 @@ class ContentSearchProvider:
 
 
 def _make_contributions(
-    result: FilterResult, candidates: Candidates, phrases: Phrases
+    chosen: FilterResult, found: Candidates, phrases: Phrases
 ) -> list[Contribution]:
     """Return the chosen contributions, and records of the others."""
     kept = {passage.name for passage in chosen.passages}
@@ -228,24 +226,22 @@ def _make_contributions(
     why = "replaced by the filter's answer" if chosen.answer else ""
     left = why or "the filter found nothing relevant in it"
     pieces += [
-        _offer_passage(p, candidates.how, left=left)
-        for p in candidates.passages
-        if p.name not in names
+        _offer_passage(p, found.how, left=left) for p in found.passages if p.name not in kept
     ]
-    return [*pieces, *([_make_remark(result.why)] if result.why else [])]
+    return [*pieces, *([_make_remark(chosen.why)] if chosen.why else [])]
 
 
-def _answer_contribution(result: FilterResult, phrases: Phrases) -> Contribution:
-    made_from = ", ".join(result.sources)
+def _answer_contribution(chosen: FilterResult, phrases: Phrases) -> Contribution:
+    made_from = ", ".join(chosen.sources)
     return Contribution(
         layer=Layer.content,
         priority=PRIORITY,
-        text=f"{phrases.labelled(phrases.from_memory)}\n{result.answer}",
+        text=f"{phrases.labelled(phrases.from_memory)}\n{chosen.answer}",
         source=SOURCE,
         place=PromptSpan.depth,
         depth=DEPTH,
         cause=f"the filter's answer, made from {made_from}",
-        shortened=result.shortened,
+        shortened=chosen.shortened,
     )
 
 
@@ -317,10 +313,10 @@ def _by_path(pieces: Sequence[Contribution]) -> dict[str, Contribution]:
 
 
 def _without_said(
-    people: Sequence[Contribution], contributions: Sequence[Contribution]
+    people: Sequence[Contribution], found: Sequence[Contribution]
 ) -> list[Contribution]:
     """Return people's files without the lines that are quoted in the rest."""
-    quoted = {line for piece in contributions for line in piece.text.split("\n")}
+    quoted = {line for piece in found for line in piece.text.split("\n")}
     return [
         replace(piece, text=_without_quoted(quoted, piece.text))
         if piece.source == PEOPLE and piece.priority < PRIORITY
@@ -339,5 +335,5 @@ def _without_quoted(quoted: Collection[str], text: str) -> str:
 def _error_words(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    text = str(error) if isinstance(error, FamiliarError) else f"{type(error).__name__}: {error}"
-    return one_line(text, 200)
+    said = str(error) if isinstance(error, FamiliarError) else f"{type(error).__name__}: {error}"
+    return one_line(said, 200)

@@ -599,7 +599,7 @@ class _Filler(Struct):
         return True
 
     def _take_line(self, frame: int, piece: Excerpt) -> None:
-        excerpts = [] if self._has(piece) else [piece]
+        wanted = [] if self._has(piece) else [piece]
         before = _needed_before(piece)
         if before and not self._has_turn(before):
             parts = _parts_of(before._replace(score=1.0), self.query)
@@ -612,7 +612,7 @@ class _Filler(Struct):
             cost = frame + self._line_cost(piece.text)
         if cost <= self.room:
             taken = self._pay(piece, cost)
-            for other in excerpts:
+            for other in wanted:
                 if other is not piece:
                     taken.add(other)
             return

@@ -277,10 +277,10 @@ class Gatherer(Struct):
                 self.refused.setdefault(rel_path, whole.why_not)
                 continue
             self._files.setdefault(rel_path, _File(text, self.sight.of(rel_path, text)))
-            source = self.sources.get(rel_path)
+            known = self.sources.get(rel_path)
             self.sources[rel_path] = PieceSource(
                 key=rel_path,
-                label=source.label if source else whole.label,
+                label=known.label if known else whole.label,
                 kind=self.sight.phrases.from_memory,
                 phrases=self.sight.phrases,
                 whole=whole.text,
@@ -293,14 +293,14 @@ class Gatherer(Struct):
 
     def cited(self) -> dict[int, float]:
         """Return the turns that the pieces rest on, with their share of the best score."""
-        result: dict[int, float] = {}
+        found: dict[int, float] = {}
         for piece in self.pieces:
             if len(piece.turns) <= EXCHANGE and not piece.vague:
-                result |= {
-                    turn: max(CITED_SHARE * piece.score, result.get(turn, 0.0))
+                found |= {
+                    turn: max(CITED_SHARE * piece.score, found.get(turn, 0.0))
                     for turn in piece.turns
                 }
-        return result
+        return found
 
     def passage(self, packed: PackedSource) -> Passage:
         """Return the packed part of a file as a passage."""
@@ -323,13 +323,13 @@ class Gatherer(Struct):
         file = self._files.get(rel_path)
         return self.sight.settings_of(rel_path, file.text) if file else None
 
-    def _hidden_alone(self, seen: PartlyHiddenFile, text: str) -> str:
+    def _hidden_alone(self, seen: PartlyHiddenFile, shown: str) -> str:
         """Return why a hit is rejected if all its matching words are hidden."""
         # What is private is not searched at all.
         why = next((why for _, _, why in seen.hidden if why not in {_NOT_ITS_WORDS, PRIVATE}), "")
         if not why:
             return ""
-        return "" if holds_any(text, self.query) else why
+        return "" if holds_any(shown, self.query) else why
 
     def _is_there(self, hit: Hit, shown: str) -> str:
         if all(not line.text.strip() or line.level for line in scan(shown)):
@@ -345,8 +345,8 @@ class Gatherer(Struct):
             return False
         if not hit.signals.coverage and shown in hit.text:
             return True  # as of most
-        items = set(fts.content_words(self.query)).intersection(fts.words(shown))
-        return not items or items.issubset(fts.words(hit.title))
+        found = set(fts.content_words(self.query)).intersection(fts.words(shown))
+        return not found or found.issubset(fts.words(hit.title))
 
     def _words(self, rel_path: str, shown: str) -> str:
         """Return what is shown of a file, with speakers as in past turns."""
@@ -380,7 +380,7 @@ class Gatherer(Struct):
             phrases=phrases,
             whole=whole,
             is_entry=is_lore,
-            size_tokens=len(text) // _CHARS_A_TOKEN,
+            size_tokens=len(shown) // _CHARS_A_TOKEN,
             day=hit.day or (period.first.isoformat() if period else ""),
             facts=tuple(_read_facts(seen, self.sight)) if whole and not is_lore else (),
         )

@@ -99,9 +99,9 @@ class Numbers:
     def _count(self, key: str, paths: FamiliarPaths) -> None:
         state = state_of_files(paths)
         with suppress(FamiliarError), Familiar(paths) as familiar:
-            counts = counts_of(familiar)
+            found = counts_of(familiar)
             with self._lock:
-                self._known[key] = (state, counts)
+                self._known[key] = (state, found)
 
 
 def _is_much(paths: FamiliarPaths) -> bool:
@@ -131,18 +131,18 @@ _WEEK: Final = 7
 _NEAR_DAYS: Final = (0, -1, 1, -2, 2, -3, 3)
 
 
-def show_home(request: PageRequest) -> Shown:
+def show_home(asked: PageRequest) -> Shown:
     """Return the first page: today."""
-    familiar, viewer = request.familiar, request.viewer
+    familiar, viewer = asked.familiar, asked.viewer
     today = to_zone(now(), familiar.zone).date()
     status, is_fresh = NUMBERS.of(familiar.paths)
     pages = known_people(familiar, viewer, _MOST_PEOPLE)
     facts = [fact for path, text in pages for fact in facts_in(familiar, path, text, viewer)]
-    lately, pinned = request.once_per_state("latest", partial(_latest_state, request))
+    lately, pinned = asked.once_per_state("latest", partial(_latest_state, asked))
     lines = {fact.line for fact in pinned}
     shown = [*pinned, *best_facts([one for one in facts if one.line not in lines], _MOST_FACTS)]
     mine = {people_path(slug) for slug in familiar.me().slugs}
-    own = _own_exchange(request)
+    own = _own_exchange(asked)
     since = last_visit(familiar.paths.root)
     return Shown(
         "home",
@@ -156,7 +156,7 @@ def show_home(request: PageRequest) -> Shown:
             "is_fresh": is_fresh,
             "plans": len(pending_ids(familiar.memory)),
             "conflicts": len(conflicts_in(familiar.memory)),
-            "facts": fact_rows(request, shown[:_MOST_FACTS]),
+            "facts": fact_rows(asked, shown[:_MOST_FACTS]),
             "known": len(facts),
             "people": [
                 (slug := path.rpartition("/")[2].removesuffix(".md"), title_of(text) or slug)
@@ -165,36 +165,33 @@ def show_home(request: PageRequest) -> Shown:
             "is_mine": bool(pages) and pages[0][0] in mine,
             "turns": with_speakers(familiar, own),
             "place": title_of_channel(familiar, own[-1].channel_id) if own else "",
-            "why": _last_reason(request, own),
+            "why": _last_reason(asked, own),
             "lately": lately,
             "new": [one for one in lately if since and one["change"].commit.time > since][
                 :_MOST_NEW
             ],
             "visited": since,
-            **_memories_of_today(request, today, facts),
+            **_memories_of_today(asked, today, facts),
         },
     )
 
 
-def _own_exchange(request: PageRequest) -> list[Turn]:
+def _own_exchange(asked: PageRequest) -> list[Turn]:
     """Return the owner's last message with the reply to it; never a stranger's."""
-    familiar = request.familiar
+    familiar = asked.familiar
     own = familiar.me().slugs | familiar.privacy.own
-    turns = [
-        selection.turn
-        for selection in newest_turns(familiar.history, TurnFilter(request.viewer), _LAST)
-    ]
-    mine = [turn for turn in turns if turn.author and turn.author.slug in own]
+    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(asked.viewer), _LAST)]
+    mine = [turn for turn in said if turn.author and turn.author.slug in own]
     if not mine:
         return []
-    replies = [turn for turn in turns if turn.reply_to == mine[-1].id and turn.role == "assistant"]
-    following = (turn for turn in turns if turn.id > mine[-1].id and turn.role == "assistant"
+    replies = [turn for turn in said if turn.reply_to == mine[-1].id and turn.role == "assistant"]
+    following = (turn for turn in said if turn.id > mine[-1].id and turn.role == "assistant"
                  and turn.channel_id == mine[-1].channel_id and turn.reply_to is None)  # fmt: skip
     return [mine[-1], *(replies[-1:] or islice(following, 1))]
 
 
 def _memories_of_today(
-    request: PageRequest, today: date, facts: Sequence[KnownFact]
+    asked: PageRequest, today: date, facts: Sequence[KnownFact]
 ) -> dict[str, Any]:
     """Return what was said on this day of earlier years, and one memory worth rereading."""
     dated, _ = known_facts(asked, _READ_S)
@@ -203,10 +200,10 @@ def _memories_of_today(
     )
     worth = [one for one in facts if one.times_said > 1 or one.is_confirmed]
     worth = worth if len(worth) >= _WEEK else list(facts)  # so that each day has its own
-    fact = worth[today.toordinal() % len(worth)] if worth else None
+    chosen = worth[today.toordinal() % len(worth)] if worth else None
     return {
-        "before": before and (before[0], before[1], dated_rows(request, before[2])),
-        "memory": fact_rows(request, [fact])[0] if fact else None,
+        "before": before and (before[0], before[1], dated_rows(asked, before[2])),
+        "memory": fact_rows(asked, [chosen])[0] if chosen else None,
     }
 
 
@@ -218,26 +215,26 @@ def _year_before(
     then = today.replace(year=year, day=min(today.day, monthrange(year, today.month)[1]))
     for away in _NEAR_DAYS:
         day = then + timedelta(days=away)
-        if facts := facts_on(dated, day):
+        if found := facts_on(dated, day):
             when = "today" if not away else "this week"
             ago = "A year" if years == 1 else counted(years, "year").capitalize()
-            return f"{ago} ago {when}", day, facts[:_MOST_BEFORE]
+            return f"{ago} ago {when}", day, found[:_MOST_BEFORE]
     return None
 
 
-def _latest_state(request: PageRequest) -> _Latest:
+def _latest_state(asked: PageRequest) -> _Latest:
     """Return the latest changes in sentences, and facts of pinned pages.
 
     Finding them scans the memory directory.
     """
-    familiar = request.familiar
-    changes = [run[0] for run in change_runs(recent_changes(request, _MOST_RECENT))]
+    familiar = asked.familiar
+    found = [run[0] for run in change_runs(recent_changes(asked, _MOST_RECENT))]
     pinned = [
         fact
         for path, text in pinned_pages(familiar)
-        for fact in newest_facts(facts_in(familiar, path, text, request.viewer))[:_MOST_OF_PIN]
+        for fact in newest_facts(facts_in(familiar, path, text, asked.viewer))[:_MOST_OF_PIN]
     ]
-    told = told_changes(request, changes[:_MOST_LATELY], _MOST_SENTENCES)
+    told = told_changes(asked, found[:_MOST_LATELY], _MOST_SENTENCES)
     return told, pinned[:_MOST_PINNED]
 
 
@@ -254,41 +251,41 @@ def _known_since(familiar: Familiar) -> tuple[date, str] | None:
     return first, counted(months, "month") if months > 1 else counted(max(days, 0), "day")
 
 
-def _last_reason(request: PageRequest, turns: list[Turn]) -> dict[str, Any] | None:
+def _last_reason(asked: PageRequest, said: list[Turn]) -> dict[str, Any] | None:
     """Return the explanation of the last reply, or None."""
-    reply = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
+    reply = next((turn for turn in reversed(said) if turn.role == "assistant"), None)
     if reply is None:
         return None
     with suppress(FamiliarError):
-        trace = find_trace(request.familiar, reply.id)
-        return {"turn": reply.id, **show_reason(request, trace)}
+        trace = find_trace(asked.familiar, reply.id)
+        return {"turn": reply.id, **show_reason(asked, trace)}
     return None
 
 
-def send_portrait(request: PageRequest) -> Data:
+def send_portrait(asked: PageRequest) -> Data:
     """Return the card's picture."""
-    content, media_type = card_picture(request.familiar.memory)
+    content, media_type = card_picture(asked.familiar.memory)
     if not content:
-        raise NotFoundError(f"The card of {request.familiar.name} has no picture")
+        raise NotFoundError(f"The card of {asked.familiar.name} has no picture")
     return Data(content, media_type)
 
 
-def change_fact(request: PageRequest) -> Redirect:
+def change_fact(asked: PageRequest) -> Redirect:
     """Confirm a fact, correct it, or forget it."""
-    familiar, rel_path = request.familiar, request.sent("path")
-    back = request.sent("person")
-    to = request.to("people", back) if back else request.to()
+    familiar, rel_path = asked.familiar, asked.sent("path")
+    back = asked.sent("person")
+    to = asked.to("people", back) if back else asked.to()
     if not is_page(rel_path):
         raise UsageError(f"{rel_path[:60]!r} is not a page of memory; nothing was changed")
-    line = find_fact(familiar, rel_path, request.sent("line"))
-    match request.sent("do"):
+    line = find_fact(familiar, rel_path, asked.sent("line"))
+    match asked.sent("do"):
         case "right":
             confirm_fact(familiar, rel_path, line, to_zone(now(), familiar.zone).date())
             return Redirect(to, ("Confirmed. The journal can undo it.",))
         case "wrong":
-            correct_fact(familiar, rel_path, line, request.sent("words"))
-            text = "Corrected" if request.sent("words").strip() else "Taken out"
-            return Redirect(to, (f"{text}. The journal can undo it.",))
+            correct_fact(familiar, rel_path, line, asked.sent("words"))
+            told = "Corrected" if asked.sent("words").strip() else "Taken out"
+            return Redirect(to, (f"{told}. The journal can undo it.",))
         case "forget":
             withdrawn = forget_fact(familiar, rel_path, line)
             notes = ["Forgotten. The journal can undo it."]

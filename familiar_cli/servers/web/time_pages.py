@@ -56,21 +56,21 @@ _FIRST: Final = date(2, 1, 1)
 _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
 
 
-def show_day(request: PageRequest) -> Shown | Redirect:
+def show_day(asked: PageRequest) -> Shown | Redirect:
     """Return memory as of a day."""
-    if "n" in request.query:  # from the slider
-        days = fact_days(request.familiar).days(request.familiar)
-        number = min(to_number(request.query["n"], "n"), max(len(days) - 1, 0))
-        return Redirect(request.to("asof", at=days[number] if days else None))
-    view = past.as_of(request.familiar, _asked_day(request), _day_within(request, "since"))
-    return Shown("asof", _day_values(request, view))
+    if "n" in asked.query:  # from the slider
+        days = fact_days(asked.familiar).days(asked.familiar)
+        number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
+        return Redirect(asked.to("asof", at=days[number] if days else None))
+    found = past.as_of(asked.familiar, _asked_day(asked), _day_within(asked, "since"))
+    return Shown("asof", _day_values(asked, found))
 
 
-def show_file_then(request: PageRequest) -> Shown:
+def show_file_then(asked: PageRequest) -> Shown:
     """Return a file or directory as of a day."""
-    day, rel_path = _asked_day(request), request.path.get("path", "").strip("/")
-    days, memory = request.familiar.journal_days, request.familiar.memory
-    text = text_then(request.familiar, rel_path, day) if rel_path else None
+    day, rel_path = _asked_day(asked), asked.path.get("path", "").strip("/")
+    days, memory = asked.familiar.journal_days, asked.familiar.memory
+    text = text_then(asked.familiar, rel_path, day) if rel_path else None
     state = days.at(day)
     listed = _list_directory(days, state.commit, rel_path) if state and text is None else []
     if rel_path and text is None and not listed:
@@ -80,11 +80,7 @@ def show_file_then(request: PageRequest) -> Shown:
     html = None
     if text is not None:
         html = render_markdown(
-            body[:RENDERED_CHARS],
-            rel_path,
-            request.base,
-            request.familiar.numbering,
-            request.viewer,
+            body[:RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
         )
     is_now = text is not None and memory.exists(rel_path)
     same = is_now and memory.read_bytes(rel_path) == (text or "").encode()
@@ -96,41 +92,39 @@ def show_file_then(request: PageRequest) -> Shown:
     )  # fmt: skip
 
 
-def show_prompt(request: PageRequest) -> Shown:
+def show_prompt(asked: PageRequest) -> Shown:
     """Return the prompt that a message would have produced at the end of a day."""
-    day, text = _asked_day(request), request.sent("text")
-    trace = asyncio.run(
-        past.prompt_then(request.familiar, day, text, request.sent("channel") or "cli")
-    )
-    view = past.as_of(request.familiar, day)
-    return Shown("asof", {**_day_values(request, view), "said": text, **_trace_pictures(trace)})
+    day, text = _asked_day(asked), asked.sent("text")
+    trace = asyncio.run(past.prompt_then(asked.familiar, day, text, asked.sent("channel") or "cli"))
+    found = past.as_of(asked.familiar, day)
+    return Shown("asof", {**_day_values(asked, found), "said": text, **_trace_pictures(trace)})
 
 
-def _day_values(request: PageRequest, view: past.AsOf) -> dict[str, Any]:
-    familiar, day = request.familiar, view.day
+def _day_values(asked: PageRequest, found: past.AsOf) -> dict[str, Any]:
+    familiar, day = asked.familiar, found.day
     known = fact_days(familiar).days(familiar)
     facts, unread = known_facts(asked)
     days, changes = familiar.journal_days, {one.day: one.changes for one in found.days}
     listed = _list_directory(days, found.state.commit) if found.state else []
     is_written = found.state is not None and found.state.day == day
     return {
-        "found": view,
+        "found": found,
         "known": known,
         "marks": _day_marks([(one, changes.get(one, 0)) for one in known]),
         "at": max((n for n, one in enumerate(known) if one <= day), default=0),
         "before": next((one for one in reversed(known) if one < day), None),
         "after": next((one for one in known if one > day), None),
-        "facts": dated_rows(request, facts_on(facts, day)),
-        "pages": _pages_then(request, facts, day),
+        "facts": dated_rows(asked, facts_on(facts, day)),
+        "pages": _pages_then(asked, facts, day),
         "unread": unread,
         "listed": listed,
         "names": {path: path_crumbs(path)[-1][0] for path, _ in listed},
         "is_written": is_written,
-        "changed": view.changed[:_MOST_CHANGED],
-        "more_changed": max(len(view.changed) - _MOST_CHANGED, 0),
-        **_change_values(request, view.since, view.state, view.changed),
-        "since": request.query.get("since", ""),
-        "budget": draw_part("budget", view.trace) if view.trace else None,
+        "changed": found.changed[:_MOST_CHANGED],
+        "more_changed": max(len(found.changed) - _MOST_CHANGED, 0),
+        **_change_values(asked, found.since, found.state, found.changed),
+        "since": asked.query.get("since", ""),
+        "budget": draw_part("budget", found.trace) if found.trace else None,
         "said": "",
         "picture": None,
         "messages": None,
@@ -138,34 +132,34 @@ def _day_values(request: PageRequest, view: past.AsOf) -> dict[str, Any]:
 
 
 def _pages_then(
-    request: PageRequest, facts: Sequence[DatedFact], day: date
+    asked: PageRequest, facts: Sequence[DatedFact], day: date
 ) -> list[tuple[str, str, int]]:
     """Return the pages that knew most on a day: path, title, and number of facts."""
-    memory = request.familiar.memory
+    memory = asked.familiar.memory
     kept = [one for one in pages_known(facts, day) if one[0].partition("/")[0] not in _OF_DAYS]
     return [(path, page_title(memory, path), count) for path, count in kept[:_MOST_PAGES]]
 
 
 def _differences(
-    request: PageRequest, old: JournalDay | None, new: JournalDay | None, paths: Sequence[str]
+    asked: PageRequest, old: JournalDay | None, new: JournalDay | None, paths: Sequence[str]
 ) -> list[FileDiff]:
     """Return the diffs of some files between two days, up to a limit."""
     if new is None:
         return []
-    days, base = request.familiar.journal_days, old.commit if old else None
-    diffs = (days.difference(base, new.commit, path) for path in paths[:_MOST_DIFFS])
-    return [diff for diff in diffs if diff]
+    days, base = asked.familiar.journal_days, old.commit if old else None
+    found = (days.difference(base, new.commit, path) for path in paths[:_MOST_DIFFS])
+    return [diff for diff in found if diff]
 
 
 def _change_values(
-    request: PageRequest, old: JournalDay | None, new: JournalDay | None, paths: Sequence[str]
+    asked: PageRequest, old: JournalDay | None, new: JournalDay | None, paths: Sequence[str]
 ) -> dict[str, Any]:
     """Return the changes of some files between two days, as sentences and diffs."""
-    diffs = _differences(request, old, new, paths)
-    sentences = change_sentences("", diffs, cache(partial(page_title, request.familiar.memory)))
+    diffs = _differences(asked, old, new, paths)
+    found = change_sentences("", diffs, cache(partial(page_title, asked.familiar.memory)))
     return {
-        "sentences": cited_sentences(request, sentences[:_MOST_SENTENCES]),
-        "more_sentences": max(len(sentences) - _MOST_SENTENCES, 0),
+        "sentences": cited_sentences(asked, found[:_MOST_SENTENCES]),
+        "more_sentences": max(len(found) - _MOST_SENTENCES, 0),
         "diffs": diffs,
     }
 
@@ -197,29 +191,29 @@ def _trace_pictures(trace: Trace) -> dict[str, Any]:
     return {"picture": picture, "messages": messages, "budget": None}
 
 
-def _asked_day(request: PageRequest) -> date:
-    return _day_within(request, "at") or past.local_today(request.familiar)
+def _asked_day(asked: PageRequest) -> date:
+    return _day_within(asked, "at") or past.local_today(asked.familiar)
 
 
-def _day_within(request: PageRequest, name: str) -> date | None:
-    day = request.day(name)
+def _day_within(asked: PageRequest, name: str) -> date | None:
+    day = asked.day(name)
     return day and min(max(day, _FIRST), _LAST)
 
 
-def show_timeline(request: PageRequest) -> Shown:
+def show_timeline(asked: PageRequest) -> Shown:
     """Return a year, a quarter or a month."""
-    at, span = request.query.get("at", ""), request.query.get("span", "")
-    line = request.once_per_state((at, span), partial(past.timeline, request.familiar, at, span))
+    at, span = asked.query.get("at", ""), asked.query.get("span", "")
+    line = asked.once_per_state((at, span), partial(past.timeline, asked.familiar, at, span))
     values = {"line": line, "spans": past.SPANS, "most_of_year": past.MOST_OF_YEAR}
     return Shown("timeline", values)
 
 
-def show_diary(request: PageRequest) -> Shown:
+def show_diary(asked: PageRequest) -> Shown:
     """Return a day: its turns, files about it, and what memory learned."""
-    found = past.diary_day(request.familiar, _day_within(request, "day"), request.viewer)
+    found = past.diary_day(asked.familiar, _day_within(asked, "day"), asked.viewer)
     changed: list[str] = []
     if found.state:
-        days, old = request.familiar.journal_days, found.since.commit if found.since else None
+        days, old = asked.familiar.journal_days, found.since.commit if found.since else None
         changed = [p for p in days.changed(old, found.state.commit) if not is_hidden(p)]
     about = {mark.rel_path for mark in found.files}
     learned = [path for path in changed if path not in about]
@@ -239,15 +233,13 @@ def show_diary(request: PageRequest) -> Shown:
 
 def _diary_file(asked: PageRequest, mark: past.DatedFile) -> tuple[past.DatedFile, Html]:
     """Return what a file about a day says."""
-    familiar = request.familiar
+    familiar = asked.familiar
     try:
         text = familiar.memory.read_head(mark.rel_path, RENDERED_CHARS).text
     except FamiliarError as error:
         return mark, el("p", str(error))
     body = split_front_matter(text)[1]
-    return mark, render_markdown(
-        body, mark.rel_path, request.base, familiar.numbering, request.viewer
-    )
+    return mark, render_markdown(body, mark.rel_path, asked.base, familiar.numbering, asked.viewer)
 
 
 PAGES: Final = (
