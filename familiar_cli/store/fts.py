@@ -236,8 +236,11 @@ def frequencies(
     matches = {word: match_any(word) for word in words}
     targets = {match for match in matches.values() if match}
     if visible:
-        result = visible.count_terms(connection, table, targets, most_rows)
-        held = {term: (count, count / max(visible.rows, 1)) for term, count in result.items()}
+        counts_by_term = {
+            term: len(visible.rows_with(connection, table, term, most_rows)) for term in targets
+        }
+        total = max(visible.rows, 1)
+        held = {term: (count, count / total) for term, count in counts_by_term.items()}
     else:
         held = _Table(connection, table, most_rows, "", counts).held(targets)
     return {word: held.get(match or "", (0, 0.0)) for word, match in matches.items()}
@@ -319,15 +322,12 @@ class Visible(NamedTuple):
         """Return the SQL after SELECT for the rows that contain a term."""
         return f"FROM {table} WHERE {table} MATCH ? AND {self.seen.format(row=f'{table}.rowid')}"
 
-    def count_terms(
-        self, connection: sqlite3.Connection, table: str, terms: Iterable[str], most: int
-    ) -> dict[str, int]:
-        """Count the rows that contain each term; about `most` stands for more."""
-        some = f"SELECT count(*) FROM (SELECT 1 {self.found(table)} LIMIT {most + 1})"  # noqa: S608
-        return {
-            term: int(connection.execute(some, (term, *self.values)).fetchone()[0])
-            for term in terms
-        }
+    def rows_with(
+        self, connection: sqlite3.Connection, table: str, term: str, most: int
+    ) -> list[int]:
+        """Return the rows that contain a term, newest first; one more than `most` at most."""
+        some = f"SELECT rowid {self.found(table)} ORDER BY rowid DESC LIMIT {most + 1}"
+        return [row for (row,) in connection.execute(some, (term, *self.values))]
 
 
 def visible_scores(
@@ -354,14 +354,19 @@ def visible_scores(
         only: SQL condition like that of `visible`, beginning with AND, on what is scored.
         values: The parameters of `only`.
     """
-    held = visible.count_terms(connection, table, match.split(" OR "), most_rows)
-    telling = {term: count for term, count in held.items() if count}
+    held = {
+        term: visible.rows_with(connection, table, term, most_rows) for term in match.split(" OR ")
+    }
+    telling = {term: len(found) for term, found in held.items() if found}
     if sum(telling.values()) > most_rows:
         rare = {term: n for term, n in telling.items() if n <= _MOST * visible.rows}
         telling = rare or telling
     newest = f"SELECT rowid {visible.found(table)}{only.format(row=f'{table}.rowid')}"
     rows: set[int] = set()
     for term in sorted(telling, key=lambda term: (telling[term], term)):
+        if not only:
+            rows.update(held[term][: most_rows - len(rows)])
+            continue
         limited = f"{newest} ORDER BY rowid DESC LIMIT {most_rows - len(rows)}"
         given = (term, *visible.values, *values)
         rows.update(row for (row,) in connection.execute(limited, given))
