@@ -1,4 +1,4 @@
-"""Read untrusted folders, plan their import with a ledger; and import trees of memories."""
+"""Import folders whose files keep their paths, with a ledger: memories by day, vaults of notes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from msgspec import Struct, field
 
 from familiar_cli.base import errors
 from familiar_cli.base.files import is_directory, patiently
-from familiar_cli.base.text import counted, fold, one_line, sha256_of, typed
+from familiar_cli.base.text import counted, fold, one_line, sha256_of, slugify, typed
 from familiar_cli.imports import import_plan
-from familiar_cli.imports.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json
+from familiar_cli.imports.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json, read_foreign
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.items import merge_bullets
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
@@ -458,6 +458,8 @@ def _leave_out(folder: FolderContents, rel_path: str, reason: str) -> None:
 SOURCE: Final = "import-memories"
 KEPT_DIR: Final = ".imported/memories"
 LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
+_VAULTS_DIR: Final = ".imported/vaults"
+_NOTES_DIR: Final = ".imported/notes"
 _MERGED: Final = (layout.DAILY_DIR, layout.SIGNIFICANT_DIR)
 # Where the tree is, relative to a folder above it.
 _BELOW: Final = ("", "memories", "data/memories")
@@ -482,42 +484,99 @@ class ImportedMemories(import_plan.ImportReport, frozen=True, kw_only=True):
         return f"{deed if self.written else 'Nothing to import from'} {held}"
 
 
-def import_memories(
-    store: MemoryStore, folder: FolderContents, wish: FolderImportOptions, *, dry_run: bool = False
+class FolderTree(Struct, frozen=True):
+    """A kind of folder whose files keep their paths in memory.
+
+    Args:
+        source: Where its changes come from, for the journal.
+        kept_dir: Where its other files are kept, with the ledger of all.
+        keeps_place: Tells which files keep their path.
+        is_vault: Whether it is counted in notes, not in files of tiers.
+        is_whole: Whether a file that it lacks was deleted there.
+    """
+
+    source: str
+    kept_dir: str
+    keeps_place: Callable[[str], bool]
+    is_vault: bool = False
+    is_whole: bool = True
+
+
+def vault_tree(name: str) -> FolderTree:
+    """Return the tree of a vault; without a name, of a single note."""
+    directory = f"{_VAULTS_DIR}/{slugify(name) or 'vault'}" if name else _NOTES_DIR
+    return FolderTree("import", directory, _is_note, is_vault=True, is_whole=bool(name))
+
+
+def _is_note(source: str) -> bool:
+    return source.lower().endswith(".md")
+
+
+MEMORIES: Final = FolderTree(SOURCE, KEPT_DIR, lambda source: bool(tier_of(source)))
+"""The tree of memories by day, week, month and year, and of significant moments."""
+
+
+def import_tree(
+    store: MemoryStore,
+    folder: FolderContents,
+    wish: FolderImportOptions,
+    tree: FolderTree = MEMORIES,
+    *,
+    dry_run: bool = False,
 ) -> ImportedMemories:
-    """Import a tree of memories into `store` in one transaction.
+    """Import a folder into `store` in one transaction, its files under their own paths.
 
     New bullets are added to an existing day; any other existing file with different text is a
     conflict.
 
     Args:
-        folder: The tree's files; see `read_tree`.
+        folder: The files; see `read_tree` and `read_vault`.
         wish: Import options.
+        tree: The kind of folder.
         dry_run: Check everything, changing nothing.
 
     Raises:
         ConflictError: Files from elsewhere would change.
-        RefusedError: The tree has changed.
+        RefusedError: The folder has changed.
         FamiliarError: A file cannot be written; everything is as before.
     """
     warnings: list[str] = []
-    walks = (store.walk(tier, missing_ok=True) for tier in layout.TIERS)
-    there = [file.rel_path for walk in walks for file in walk.files]
-    pieces = map_tree(folder.files, there, warnings)
+    there = [file.rel_path for file in store.walk().files]
     plan = plan_folder(
         store,
-        pieces,
-        LEDGER,
+        map_tree(folder.files, there, warnings, tree),
+        f"{tree.kept_dir}/.ledger.json",
         wish,
         folder=folder,
         warnings=warnings,
         merge=merge_pages,
+        is_whole=tree.is_whole,
     )
-    message = f"import {counted(len(folder.files), 'file')}"
-    plan.carry_out(store, SOURCE, message, dry_run=dry_run)
-    tiers = [tier_of(source) for source in folder.files]
-    counts = {tier: tiers.count(tier) for tier in layout.TIERS}
-    return ImportedMemories(tiers=counts, **plan.report.values())
+    notes = sum(map(_is_note, folder.files)) if tree.is_vault else 0
+    what = counted(notes, "note") if tree.is_vault else counted(len(folder.files), "file")
+    plan.carry_out(store, tree.source, f"import {what}", dry_run=dry_run)
+    tiers = [] if tree.is_vault else [tier_of(source) for source in folder.files]
+    counts = {} if tree.is_vault else {tier: tiers.count(tier) for tier in layout.TIERS}
+    return ImportedMemories(tiers=counts, notes=notes, **plan.report.values())
+
+
+def read_vault(path: Path) -> FolderContents:
+    """Read the files of a vault without Obsidian's own; a single note becomes a topic.
+
+    Raises:
+        FamiliarError: It is unreadable or too large.
+    """
+    if not path.is_dir():
+        return FolderContents({f"{layout.TOPICS_DIR}/{path.name}": read_foreign(path)})
+    folder = read_folder(path)
+    own = {source.split("/")[0] for source in folder.files if _is_programs_own(source)}
+    folder.files = {s: raw for s, raw in folder.files.items() if not _is_programs_own(s)}
+    folder.notes += [f"{name} belongs to a program; not imported" for name in sorted(own)]
+    return folder
+
+
+def _is_programs_own(source: str) -> bool:
+    return not set(layout.PRIVATE_DIRS).isdisjoint(source.split("/"))
 
 
 def read_tree(directory: Path) -> FolderContents:
@@ -543,24 +602,21 @@ def map_tree(
     files: Mapping[str, bytes],
     there: Iterable[str],
     warnings: list[str],
-    *,
-    keeps_place: Callable[[str], bool] = lambda source: bool(tier_of(source)),
-    kept_dir: str = KEPT_DIR,
+    tree: FolderTree = MEMORIES,
 ) -> list[FolderPage]:
-    """Map files to pages: those of a tier keep their path, others are kept aside.
+    """Map files to pages; those that do not keep their path are kept aside.
 
     Args:
         files: The bytes of each, by its path in the tree.
-        there: Existing files of the tiers in memory.
+        there: Existing files in memory.
         warnings: Receives oddities.
-        keeps_place: Tells which files keep their path.
-        kept_dir: Where others are kept.
+        tree: The kind of folder.
     """
-    kept = kept_paths(files, kept_dir)
+    kept = kept_paths(files, tree.kept_dir)
     pieces: list[FolderPage] = []
     taken = {fold(path): path for path in there}
     for source, content in sorted(files.items()):
-        tier, is_placed = tier_of(source), keeps_place(source)
+        tier, is_placed = tier_of(source), tree.keeps_place(source)
         problem = _content_problem(source, content) if is_placed else ""
         if is_placed and not problem and taken.setdefault(fold(source), source) != source:
             problem = f"and {one_line(taken[fold(source)])} are the same file on some systems"

@@ -183,15 +183,6 @@ _FRAME_FIELDS: Final = frozenset(
     ("name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions")
 )
 _BOOK_ONLY: Final = frozenset(("scan_depth", "token_budget", "recursive_scanning"))
-# Files picked by mistake: a field unique to them -> what they are.
-_MISTAKEN: Final = (
-    ("chat_metadata", "a chat"),
-    ("temperature", "a preset of sampling settings"),
-    ("prompt_order", "a preset of prompts"),
-    ("story_string", "a context template"),
-    ("input_sequence", "an instruct template"),
-    ("theme", "a theme"),
-)
 _SHOWN_NAMES: Final = 4
 
 
@@ -224,6 +215,17 @@ def is_book(data: object) -> bool:
     if isinstance(items, list):
         return not items or any(_has_lore(item) for item in items)
     return entries is None and ("entries" in data or _is_frame(data))
+
+
+def is_of_card(data: object) -> bool:
+    """Tell whether a value has a list of entries that are all spelled as in cards."""
+    entries = data.get("entries") if isinstance(data, dict) else None
+    spelled = {"keys", "content", "enabled"}
+    return (
+        isinstance(entries, list)
+        and entries != []
+        and all(isinstance(one, dict) and one.keys() >= spelled for one in entries)
+    )
 
 
 def read_entries(data: dict[str, Any], origin: str, source: str) -> Lorebook:
@@ -334,22 +336,13 @@ def not_a_lorebook(data: object, origin: str) -> BadInputError:
 def _what_is(value: object) -> str:
     """Describe `value` in a few words for people."""
     if isinstance(value, dict):
-        for field, kind in _MISTAKEN:
-            if field in value:
-                return kind
-        return _parse_object(value)
+        names = (repr(one_line(str(name), 30)) for name in value)
+        return f"an object with {shorten_list(names, _SHOWN_NAMES)}" if value else "an empty object"
     if isinstance(value, list):
         return f"a list of {len(value)}" if value else "an empty list"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     return "a text" if isinstance(value, str) else "a number"
-
-
-def _parse_object(value: dict[str, object]) -> str:
-    if not value:
-        return "an empty object"
-    names = (repr(one_line(str(name), 30)) for name in value)
-    return f"an object with {shorten_list(names, _SHOWN_NAMES)}"
 
 
 class BookMapping(Struct, frozen=True):

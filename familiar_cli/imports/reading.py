@@ -24,7 +24,7 @@ from familiar_cli.imports.contract import (
 from familiar_cli.imports.foreign_files import as_object, check_depth
 from familiar_cli.imports.formats.world_info import read_embedded
 from familiar_cli.imports.lorebook import Lorebook
-from familiar_cli.imports.lorebook_reading import check_size, not_a_lorebook
+from familiar_cli.imports.lorebook_reading import check_size, is_of_card, not_a_lorebook
 from familiar_cli.imports.source import ForeignFile, Skip, as_source, first_object
 
 if TYPE_CHECKING:
@@ -169,8 +169,8 @@ def read_card_book(data: Any, *, origin: str) -> Lorebook:  # noqa: ANN401  # JS
     """
     check_depth(data, origin=origin)
     source = ForeignFile(None, origin, value=data)
-    recognitions = [one for one in recognise(source, "lorebook") if one.is_certain] if data else []
-    if recognitions:
+    recognitions = [] if is_of_card(data) or not data else recognise(source, "lorebook")
+    if recognitions and recognitions[0].is_certain:
         book = _first_book(recognitions[0], source)
     else:
         book = read_embedded(data, origin, "a card's character_book")

@@ -1,4 +1,4 @@
-"""Import vaults of notes, and the memory of an export: Markdown that keeps its paths."""
+"""Exports of familiars: their manifest, and restoring the memory of one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError, ConflictError, UnsafePathError
-from familiar_cli.base.text import counted, one_line, sha256_of, slugify
+from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.base.who.identity import check_familiar_id
-from familiar_cli.imports import folders
 from familiar_cli.imports.foreign_files import (
     as_object,
     object_at,
@@ -24,87 +23,14 @@ from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 
 if TYPE_CHECKING:
+    from familiar_cli.imports import folders
     from pathlib import Path
 
     from familiar_cli.store.memory.store.store import MemoryStore
 
-_SOURCE: Final = "import"
-_VAULTS_DIR: Final = ".imported/vaults"
-_NOTES_DIR: Final = ".imported/notes"
-_NOTE: Final = ".md"
 MEMORY_DIR: Final = "memory"
 TURNS_FILE: Final = "turns.jsonl"
 EXPORT_VERSION: Final = 1
-
-
-def read_vault(path: Path) -> folders.FolderContents:
-    """Read the files of a vault without Obsidian's own; a single note becomes a topic.
-
-    Raises:
-        FamiliarError: It is unreadable or too large.
-    """
-    if not path.is_dir():
-        return folders.FolderContents({f"{layout.TOPICS_DIR}/{path.name}": read_foreign(path)})
-    folder = folders.read_folder(path)
-    own = {source.split("/")[0] for source in folder.files if _is_programs_own(source)}
-    folder.files = {s: raw for s, raw in folder.files.items() if not _is_programs_own(s)}
-    folder.notes += [f"{name} belongs to a program; not imported" for name in sorted(own)]
-    return folder
-
-
-def _is_programs_own(source: str) -> bool:
-    return not set(layout.PRIVATE_DIRS).isdisjoint(source.split("/"))
-
-
-def import_vault(
-    store: MemoryStore,
-    folder: folders.FolderContents,
-    wish: folders.FolderImportOptions,
-    *,
-    name: str = "",
-    dry_run: bool = False,
-) -> folders.ImportedMemories:
-    """Import a vault's notes into `store` under their own paths, in one transaction.
-
-    Files other than Markdown are stored hidden. An existing day gets the lines it lacks.
-
-    Args:
-        folder: The files; see `read_vault`.
-        wish: Import options.
-        name: The vault's name; empty: it is a single note.
-        dry_run: Check everything, changing nothing.
-
-    Raises:
-        ConflictError: Files from elsewhere would change.
-        RefusedError: The vault has changed.
-        FamiliarError: A file cannot be written; everything is as before.
-    """
-    warnings: list[str] = []
-    directory = f"{_VAULTS_DIR}/{slugify(name) or 'vault'}" if name else _NOTES_DIR
-    pages = folders.map_tree(
-        folder.files,
-        [file.rel_path for file in store.walk().files],
-        warnings,
-        keeps_place=_is_note,
-        kept_dir=directory,
-    )
-    plan = folders.plan_folder(
-        store,
-        pages,
-        f"{directory}/.ledger.json",
-        wish,
-        folder=folder,
-        warnings=warnings,
-        merge=folders.merge_pages,
-        is_whole=bool(name),
-    )
-    notes = sum(map(_is_note, folder.files))
-    plan.carry_out(store, _SOURCE, f"import {counted(notes, 'note')}", dry_run=dry_run)
-    return folders.ImportedMemories(tiers={}, notes=notes, **plan.report.values())
-
-
-def _is_note(source: str) -> bool:
-    return source.lower().endswith(_NOTE)
 
 
 class ExportedFamiliar(Struct, frozen=True):

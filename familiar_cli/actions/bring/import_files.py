@@ -451,14 +451,7 @@ class FileImporter:
             if not item.path.is_dir() or recognise(source, "memories"):
                 self._import_lines(item, source)
                 return
-        folder = folders.read_tree(item.path)
-        folder.notes += orders_in(folder.files)
-        with self._target(item) as familiar:
-            memories = folders.import_memories(
-                familiar.memory, folder, self._folder_options, dry_run=self.options.dry_run
-            )
-        self._finish(item, memories)
-        item.error = memories.problem()
+        self._import_tree(item, folders.read_tree(item.path), folders.MEMORIES)
 
     def _import_lines(self, item: ImportItem, source: ForeignFile) -> None:
         at_once, dry_run = self.options.at_once, self.options.dry_run
@@ -470,22 +463,20 @@ class FileImporter:
                 self._finish(item, lines)
 
     def _import_vault(self, item: ImportItem) -> None:
-        folder = vault.read_vault(item.path)
+        name = item.path.resolve().name if item.path.is_dir() else ""
+        self._import_tree(item, folders.read_vault(item.path), folders.vault_tree(name))
+
+    def _import_tree(
+        self, item: ImportItem, folder: folders.FolderContents, tree: folders.FolderTree
+    ) -> None:
         folder.notes += orders_in(folder.files)
+        wish = folders.FolderImportOptions(self.options.update, self.options.force)
         with self._target(item) as familiar:
-            memories = vault.import_vault(
-                familiar.memory,
-                folder,
-                self._folder_options,
-                name=item.path.resolve().name if item.path.is_dir() else "",
-                dry_run=self.options.dry_run,
+            memories = folders.import_tree(
+                familiar.memory, folder, wish, tree, dry_run=self.options.dry_run
             )
         self._finish(item, memories)
         item.error = memories.problem()
-
-    @property
-    def _folder_options(self) -> folders.FolderImportOptions:
-        return folders.FolderImportOptions(self.options.update, self.options.force)
 
     def _import_chats(self, item: ImportItem) -> None:
         with self._target(item, self._familiar_in(item)) as familiar:

@@ -402,7 +402,7 @@ def import_memories(
     folder = importing.read_tree(Path(directory).expanduser())
     if len(folder.files) > _MANY:
         out.note(f"Importing {len(folder.files):,} files; this takes a while …")
-    memories = importing.import_memories(
+    memories = importing.import_tree(
         familiar.memory, folder, FolderImportOptions(update, force), dry_run=dry_run
     )
     if not dry_run:

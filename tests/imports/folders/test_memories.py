@@ -11,7 +11,7 @@ from familiar_cli.imports.folders import (
     LEDGER,
     FolderContents,
     FolderImportOptions,
-    import_memories,
+    import_tree,
     read_tree,
     tier_of,
 )
@@ -25,16 +25,16 @@ DAY = "daily/2026-03-09_harbour.md"
 
 
 def take(store, files, **wish):
-    return import_memories(store, FolderContents(dict(files)), FolderImportOptions(**wish))
+    return import_tree(store, FolderContents(dict(files)), FolderImportOptions(**wish))
 
 
 def test_the_example_comes_in_as_it_is_and_again_changes_nothing(store) -> None:
     folder = read_tree(EXAMPLES / "memories")
-    done = import_memories(store, folder, FolderImportOptions())
+    done = import_tree(store, folder, FolderImportOptions())
     assert done.tiers == {"daily": 3, "weekly": 1, "monthly": 1, "yearly": 1, "significant": 1}
     assert set(done.written) == set(folder.files)
     assert {path: store.read_bytes(path) for path in done.written} == folder.files
-    again = import_memories(store, folder, FolderImportOptions())
+    again = import_tree(store, folder, FolderImportOptions())
     assert (again.written, set(again.unchanged)) == ((), set(folder.files))
 
 
@@ -126,7 +126,7 @@ def test_a_changed_tree_is_refused_until_update(store) -> None:
 
 
 def test_a_dry_run_changes_nothing(store) -> None:
-    import_memories(store, read_tree(EXAMPLES / "memories"), FolderImportOptions(), dry_run=True)
+    import_tree(store, read_tree(EXAMPLES / "memories"), FolderImportOptions(), dry_run=True)
     assert not store.root.exists()
 
 
