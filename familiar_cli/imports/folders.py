@@ -455,9 +455,6 @@ def _leave_out(folder: FolderContents, rel_path: str, reason: str) -> None:
     folder.left_out.append(import_plan.UnreadFile(one_line(rel_path, _SHOWN_CHARS), reason))
 
 
-SOURCE: Final = "import-memories"
-KEPT_DIR: Final = ".imported/memories"
-LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
 _VAULTS_DIR: Final = ".imported/vaults"
 _NOTES_DIR: Final = ".imported/notes"
 _MERGED: Final = (layout.DAILY_DIR, layout.SIGNIFICANT_DIR)
@@ -501,6 +498,11 @@ class FolderTree(Struct, frozen=True):
     is_vault: bool = False
     is_whole: bool = True
 
+    @property
+    def ledger(self) -> str:
+        """The path of its ledger."""
+        return f"{self.kept_dir}/.ledger.json"
+
 
 def vault_tree(name: str) -> FolderTree:
     """Return the tree of a vault; without a name, of a single note."""
@@ -512,7 +514,9 @@ def _is_note(source: str) -> bool:
     return source.lower().endswith(".md")
 
 
-MEMORIES: Final = FolderTree(SOURCE, KEPT_DIR, lambda source: bool(tier_of(source)))
+MEMORIES: Final = FolderTree(
+    "import-memories", ".imported/memories", lambda source: bool(tier_of(source))
+)
 """The tree of memories by day, week, month and year, and of significant moments."""
 
 
@@ -545,7 +549,7 @@ def import_tree(
     plan = plan_folder(
         store,
         map_tree(folder.files, there, warnings, tree),
-        f"{tree.kept_dir}/.ledger.json",
+        tree.ledger,
         wish,
         folder=folder,
         warnings=warnings,

@@ -23,9 +23,9 @@ from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 
 if TYPE_CHECKING:
-    from familiar_cli.imports import folders
     from pathlib import Path
 
+    from familiar_cli.imports import folders
     from familiar_cli.store.memory.store.store import MemoryStore
 
 MEMORY_DIR: Final = "memory"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.imports.folders import LEDGER
+from familiar_cli.imports.folders import MEMORIES
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.imported import originals
 from tests.support.server import ChatServer
@@ -67,7 +67,7 @@ def session(memory, day, text):
 
 
 def test_every_byte_of_every_file_is_there_and_again_nothing_changes(memory, tree) -> None:
-    assert originals(MemoryStore(memory), LEDGER) == FILES
+    assert originals(MemoryStore(memory), MEMORIES.ledger) == FILES
     before, commits = stored(memory), data("memory", "log")["commits"]
     assert set(FILES.values()) <= set(before.values())
     assert all(before[name] == FILES[name] for name in FILES if name.endswith(".md"))
@@ -139,7 +139,7 @@ def test_a_day_that_came_with_it_is_added_to_and_nothing_in_it_is_doubled(memory
         assert page.count("The sea froze") == 1
         assert page.count("2024-04-08\r\n") == 1
         assert (memory / other).read_bytes() == FILES[other]
-        assert originals(MemoryStore(memory), LEDGER)[other] == FILES[other]
+        assert originals(MemoryStore(memory), MEMORIES.ledger)[other] == FILES[other]
         assert data("import-memories", tree)["written"] == []
         assert run("consolidate", "daily", "--redo").exit_code == 0
     assert data("memory", "show", "HEAD")["files"]

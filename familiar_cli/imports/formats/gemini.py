@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import datetime
 from functools import partial
 from html.parser import HTMLParser
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import sha256_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _PROGRAM: Final = Program("gemini")
 _ACTIVITY: Final = "gemini-apps"
 _ID_CHARS: Final = 16
+_ENOUGH_TITLES: Final = 5  # whose common words are hardly those of the person
 _PRODUCTS: Final = frozenset({"Gemini Apps", "Gemini", "Bard"})
 _VERB: Final = re.compile(
     r"(?:Prompted|Branched|Answered|Asked|Said|Solicitou|Solicitó|Preguntó|Demandé|Angefordert|"
@@ -72,12 +74,15 @@ def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
         ]
     else:
         rows = [(number, one, "") for number, one in enumerate(_page_records(source), 1)]
+    answered = [row[1][0] for row in rows if not isinstance(row, Skip) and row[1][1]]
+    start = _common_start(answered)
     counts = Counter[str]()
     for row in reversed(rows):
         if isinstance(row, Skip):
             yield row
             continue
-        number, (question, answer, when), raw = row
+        number, (title, answer, when), raw = row
+        question = _question(title, answer, start)
         if not question:
             yield Skip(number, _NO_QUESTION, damaged=False)
             continue
@@ -89,16 +94,28 @@ def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
             yield SourceMessage(answer, "assistant", time=when, id=f"{name}-a")
 
 
-_Record = tuple[str, str, object]  # what was asked, the answer, and when
+_Record = tuple[str, str, object]  # its title, the answer, and when
+
+
+def _question(title: str, answer: str, start: str) -> str:
+    """Return what was asked, without the verb before it; empty for a record of something else."""
+    verb = _VERB.match(title)
+    end = verb.end() if verb else len(start) if title.startswith(start) else 0
+    return title[end:].strip() if end or answer else ""
+
+
+def _common_start(titles: list[str]) -> str:
+    """Return the words with which all titles begin: how their language calls asking."""
+    if len(titles) < _ENOUGH_TITLES:
+        return ""
+    start = commonprefix(titles)  # noqa: RUF071  # of letters, not of paths
+    return start[: start.rfind(" ") + 1]
 
 
 def _record(row: dict[str, Any]) -> _Record:
-    title = text_at(row, "title")
-    verb = _VERB.match(title)
     items = objects_at(row, "safeHtmlItem")
     answer = "\n\n".join(filter(None, (_text(text_at(one, "html")) for one in items)))
-    is_question = verb or answer
-    return (title[verb.end() :] if verb else title) if is_question else "", answer, row.get("time")
+    return text_at(row, "title"), answer, row.get("time")
 
 
 def _page_records(source: ForeignFile) -> Iterator[_Record]:
@@ -109,11 +126,10 @@ def _page_records(source: ForeignFile) -> Iterator[_Record]:
         head, body = parser.parts
         lines = [line.strip() for line in body.split("\n")]
         at = next((n for n, line in enumerate(lines) if _stamp_of(line)), None)
-        verb = _VERB.match(body)
         if head.strip() not in _PRODUCTS or at is None:
             continue
-        question = "\n".join(lines[:at])[verb.end() :] if verb else ""
-        yield question.strip(), "\n".join(lines[at + 1 :]).strip(), _stamp_of(lines[at])
+        title = "\n".join(lines[:at]).replace("\u00a0", " ")
+        yield title, "\n".join(lines[at + 1 :]).strip(), _stamp_of(lines[at])
 
 
 def _stamp_of(line: str) -> str:

@@ -11,8 +11,9 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports import source
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import Reading
+from familiar_cli.imports.contract import ForeignMessage, Reading
 from familiar_cli.imports.conversation import shown_branch
+from familiar_cli.imports.reading import read_chats
 from familiar_cli.imports.source import ForeignFile, object_spans
 from familiar_cli.store.history.selection import TurnFilter, imported_from, select_turns
 from tests.support.chats import bring, only, said
@@ -189,3 +190,14 @@ def test_elements_are_found_whatever_their_strings_hold(tmp_path, monkeypatch) -
     with path.open("rb") as stream:
         found = [json.loads(span.read(stream)) for span in object_spans(ForeignFile(path, "c"))]
     assert found == values
+
+
+def test_gemini_questions_lose_the_word_for_asking_of_any_language(tmp_path) -> None:
+    asked = ["Köy nerede?", "Bugün hava nasıl?", "Çay demle", "Kaç yaşındasın?", "Ne haber?"]
+    about = {"header": "Gemini Apps", "time": "2025-03-28T21:25:00Z"}
+    answer = {"safeHtmlItem": [{"html": "<p>Evet.</p>"}]}
+    records = [about | answer | {"title": f"Soruldu: {question}"} for question in asked]
+    path = save(tmp_path / "activity.json", [*records, about | {"title": "Geri bildirim: iyi"}])
+    (chat,) = read_chats(ForeignFile(path, str(path)), Reading(Cast(unnamed="familiar")))
+    lines = [line for line in chat.messages() if isinstance(line, ForeignMessage)]
+    assert [line.text for line in lines if line.role == "user"] == asked[::-1]

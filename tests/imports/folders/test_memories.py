@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.errors import BadInputError, ConflictError, NotFoundError, RefusedError
 from familiar_cli.imports.folders import (
-    LEDGER,
+    MEMORIES,
     FolderContents,
     FolderImportOptions,
     import_tree,
@@ -72,7 +72,7 @@ def test_what_belongs_to_no_tier_or_is_no_text_is_kept(store) -> None:
     done = take(store, files)
     assert done.written == ()
     assert done.kept_unmapped == tuple(sorted(files))
-    assert originals(store, LEDGER) == files
+    assert originals(store, MEMORIES.ledger) == files
 
 
 def test_of_two_that_differ_in_case_alone_the_second_is_kept_aside_and_told_of(store) -> None:
@@ -84,7 +84,7 @@ def test_of_two_that_differ_in_case_alone_the_second_is_kept_aside_and_told_of(s
     assert (
         "daily/2026-01-01_A.md are the same file on some systems; it is kept unchanged" in warning
     )
-    assert originals(store, LEDGER) == files
+    assert originals(store, MEMORIES.ledger) == files
 
 
 def test_merging_days_keeps_every_bullet_of_a_chat_and_its_later_lines(store) -> None:
@@ -95,7 +95,7 @@ def test_merging_days_keeps_every_bullet_of_a_chat_and_its_later_lines(store) ->
     assert store.read_file(DAY) == (
         "# 2026-03-09\n\n- Tea with Ib [chat:1] [via:phone]\n- Bread, which\n  burned [chat:1]\n"
     )
-    assert originals(store, LEDGER) == {DAY: new}
+    assert originals(store, MEMORIES.ledger) == {DAY: new}
     assert done.warnings == (f"{DAY}: already exists; what was missing was added",)
     again = take(store, {DAY: new})
     assert (again.written, again.unchanged) == ((), (DAY,))
@@ -173,7 +173,7 @@ def test_law_every_file_can_be_found_again_also_where_days_were_there_before(
     for path, content in there.items():
         store.write_file(path, content)
     take(store, files)
-    assert originals(store, LEDGER) == files
+    assert originals(store, MEMORIES.ledger) == files
     before = {f.rel_path: store.read_bytes(f.rel_path) for f in store.walk(hidden=True).files}
     assert take(store, files).written == ()
     after = {f.rel_path: store.read_bytes(f.rel_path) for f in store.walk(hidden=True).files}
