@@ -158,6 +158,7 @@ class ForeignMemory(Struct, frozen=True):
         day: The day it is from; None: undated.
         about: The person or topic it belongs to, as the source names it; empty: its user.
         file: Its file below the source, if that is a directory; empty: the source itself.
+        is_private: Whether not everybody may hear of it.
     """
 
     text: str
@@ -165,6 +166,7 @@ class ForeignMemory(Struct, frozen=True):
     day: date | None = None
     about: str = ""
     file: str = ""
+    is_private: bool = False
 
 
 class ForeignMemories(Struct, frozen=True):

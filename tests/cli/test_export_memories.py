@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,16 @@ def test_a_bundle_is_valid_and_comes_back_equal(ada) -> None:
     live("bo")
     assert data("import", "a.mem", "--yes", "--familiar", "bo")["items"][0]["error"] is None
     data("export", "b.mem", "--format", "mem", "--familiar", "bo")
-    episodes = [Path(name, "items", "episode.jsonl").read_bytes() for name in ("a.mem", "b.mem")]
-    assert episodes[0] == episodes[1]
+    told, again = (
+        [
+            json.loads(line)
+            for line in Path(name, "items", "episode.jsonl").read_bytes().splitlines()
+        ]
+        for name in ("a.mem", "b.mem")
+    )
+    assert [one["details"] for one in told if one["sensitivity"] != "low"] == ["Hides the honey."]
+    assert {one["sensitivity"] for one in again} == {"high"}  # the owner's, until published
+    assert [one | {"sensitivity": "high"} for one in told] == again
 
 
 def test_text_has_a_dated_line_for_each_memory(ada) -> None:

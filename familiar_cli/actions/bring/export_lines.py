@@ -69,7 +69,8 @@ def export_lines(
         public: Leave out what is private to the owner, too.
     """
     warnings: list[str] = []
-    viewer = familiar.privacy.program() if public else familiar.privacy.owner()
+    everybody = familiar.privacy.program()
+    viewer = everybody if public else familiar.privacy.owner()
     own = {layout.people_path(slug) for slug in familiar.me().slugs}
     found: list[ForeignMemory] = []
     left_out = 0
@@ -88,7 +89,9 @@ def export_lines(
             continue
         about = markdown.title_of(text)
         is_own = path in own or about == familiar.me().name
-        found += _memories_on(familiar, path, text, "" if is_own else about, viewer)
+        is_public = everybody.sees((layout.scope_of_path(path),))
+        heard = _items_on(visible_in(text, everybody, path)) if is_public else frozenset[str]()
+        found += _memories_on(familiar, path, text, "" if is_own else about, viewer, heard=heard)
     if left_out and not public:
         pages = counted(left_out, "page has lines", "pages have lines")
         warnings.append(f"What other people said in private is left out: {pages} that rest on it")
@@ -117,10 +120,25 @@ def write_lines(lines: ExportedLines, path: Path, *, force: bool = False) -> Non
             write_result(staging / rel_path, content)
 
 
+def _items_on(text: str) -> frozenset[str]:
+    """Return the bullets and paragraphs of a page, normalized."""
+    sections = markdown.sections(markdown.split_front_matter(text)[1], 2)
+    return frozenset(normal_line(item) for one in sections for item in bullet_items(one.body))
+
+
 def _memories_on(
-    familiar: Familiar, rel_path: str, text: str, about: str, viewer: Viewer
+    familiar: Familiar,
+    rel_path: str,
+    text: str,
+    about: str,
+    viewer: Viewer,
+    *,
+    heard: frozenset[str],
 ) -> Iterator[ForeignMemory]:
-    """Yield the bullets and paragraphs of a page, each with the newest day it rests on."""
+    """Yield the bullets and paragraphs of a page, each with the newest day it rests on.
+
+    Those are private that are not among `heard`, the ones that everybody may hear.
+    """
     dated = layout.dated_name(rel_path)
     page_day = dated[1] if dated else ""
     for section in markdown.sections(markdown.split_front_matter(text)[1], 2):
@@ -136,7 +154,9 @@ def _memories_on(
             stated = _DATED.match(said)
             day = _day(stated[1]) if stated else cited or _day(page_day)
             said = said[stated.end() :] if stated and day else said
-            yield ForeignMemory(resolve_days(" ".join(said.split()), day), 0, day, about)
+            words = resolve_days(" ".join(said.split()), day)
+            is_private = normal_line(item) not in heard
+            yield ForeignMemory(words, 0, day, about, is_private=is_private)
 
 
 def _day(text: str) -> date | None:

@@ -246,7 +246,7 @@ def _as_episode(one: ForeignMemory) -> dict[str, Any]:
         "actors": [one.about] if one.about else [],
         "summary": one_line(one.text, _SUMMARY_CHARS),
         "details": one.text,
-        "sensitivity": "low",
+        "sensitivity": "high" if one.is_private else "low",
         "metadata": marks if one.day else marks | {_UNDATED: "true"},
         "categories": [],
         "importance": 0.5,
