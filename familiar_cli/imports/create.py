@@ -1,4 +1,4 @@
-"""Create a familiar from a card, which may be a template."""
+"""Create a familiar from a card, a template, or an export of another."""
 
 from __future__ import annotations
 
@@ -6,27 +6,47 @@ import tomllib
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from familiar_cli.base.config.home import FamiliarPaths
-from familiar_cli.base.errors import BadInputError, NotFoundError, RefusedError, UsageError
+from familiar_cli.base.errors import (
+    BadInputError,
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    UnsafePathError,
+    UsageError,
+)
 from familiar_cli.base.macros import unknown_macros
-from familiar_cli.base.text import nearest, one_line, slugify
+from familiar_cli.base.text import nearest, one_line, sha256_of, slugify
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.imports import cards, import_plan
 from familiar_cli.imports.containers import SUFFIXES
-from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json, to_storable
+from familiar_cli.imports.foreign_files import (
+    OWN_DEPTH,
+    as_object,
+    object_at,
+    objects_at,
+    read_foreign,
+    read_json,
+    text_at,
+    to_storable,
+)
 from familiar_cli.imports.import_lorebook import plan_import
 from familiar_cli.imports.lorebook_shelf import book_directories, place_for
 from familiar_cli.imports.reading import read_card_book
+from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.store.memory.pages.front_matter import ORIGINAL_STEM, field_markdown, self_file
+from familiar_cli.store.memory.store.files import parse_new_path
 from familiar_cli.store.memory.store.store import MISSING, MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from familiar_cli.imports.folders import FolderContents
 
 
 _VERSION: Final = "1"
@@ -267,3 +287,101 @@ def id_from(*names: str) -> str:
 def character_name(card: cards.Card) -> str:
     """Return the character's nickname, else its name."""
     return one_line(card.text("nickname"), _MAX_NAME_CHARS) or one_line(card.name, _MAX_NAME_CHARS)
+
+
+MEMORY_DIR: Final = "memory"
+TURNS_FILE: Final = "turns.jsonl"
+EXPORT_VERSION: Final = 1
+
+
+class ExportedFamiliar(Struct, frozen=True):
+    """A familiar in an export.
+
+    Args:
+        path: Its directory.
+        kinds: The kind of conversation of each channel, where stated.
+    """
+
+    id: str
+    name: str
+    path: Path
+    kinds: dict[str, str]
+
+
+def read_manifest(directory: Path) -> list[ExportedFamiliar]:
+    """Return the familiars in an export.
+
+    Raises:
+        BadInputError: The manifest is damaged, or newer than this program.
+        FamiliarError: It is unreadable.
+    """
+    path = directory / import_plan.EXPORT_MANIFEST
+    value, _ = read_json(read_foreign(path), origin=path.name)
+    entries = objects_at(as_object(value), "familiars")
+    if as_object(value).get("familiar_export") != EXPORT_VERSION or not entries:
+        raise BadInputError(
+            f"{str(path)!r} is not an export that this version can read; nothing was imported",
+            hint="Make the export again with this version of `familiar export`.",
+        )
+    return [_read_entry(directory, entry) for entry in entries]
+
+
+def _read_entry(directory: Path, entry: dict[str, Any]) -> ExportedFamiliar:
+    familiar_id = check_familiar_id(text_at(entry, "id"))
+    kinds = {
+        channel: kind
+        for channel, kind in object_at(entry, "channel_kinds").items()
+        if isinstance(kind, str)
+    }
+    name = one_line(text_at(entry, "name"))
+    return ExportedFamiliar(familiar_id, name, directory / familiar_id, kinds)
+
+
+def plan_restore(
+    store: MemoryStore, folder: FolderContents, *, force: bool = False
+) -> import_plan.ImportPlan:
+    """Plan restoring the memory of an export into `store`, file by file.
+
+    Args:
+        folder: The files of the exported memory.
+        force: Allow overwriting files with other contents.
+
+    Raises:
+        ConflictError: Such files exist, and `force` is not set.
+    """
+    changes: list[import_plan.FileToWrite] = []
+    unchanged: list[str] = []
+    overwritten: list[str] = []
+    warnings: list[str] = []
+    for rel_path, content in sorted(folder.files.items()):
+        if not _is_memory(rel_path):
+            warnings.append(f"{one_line(rel_path)} cannot be a file of a memory; not imported")
+            continue
+        there = store.sha256(rel_path)
+        if there == sha256_of(content):
+            unchanged.append(rel_path)
+            continue
+        overwritten += [rel_path] if there else []
+        changes.append(import_plan.FileToWrite(rel_path, content, there or MISSING))
+    if overwritten and not force:
+        listed = import_plan.list_paths(overwritten)
+        raise ConflictError(
+            f"These files differ from the export: {listed}; nothing was changed",
+            hint="Add `--force` to use the export's text, or import it under another ID: "
+            "`--familiar ID`.",
+        )
+    report = import_plan.ImportReport(
+        written=tuple(change.path for change in changes),
+        unchanged=tuple(unchanged),
+        overwritten=tuple(overwritten),
+        left_out=tuple(folder.left_out),
+        warnings=tuple(warnings),
+    )
+    return import_plan.ImportPlan(report, tuple(changes))
+
+
+def _is_memory(rel_path: str) -> bool:
+    try:
+        return parse_new_path(rel_path) == rel_path and layout.is_synced(rel_path)
+    except UnsafePathError:
+        return False

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.memory.store.transactions import Transaction
 
+EXPORT_MANIFEST: Final = "familiar-export.json"
+"""What lies in the root of an export of familiars, for programs."""
+
 _SHOWN: Final = 12
 
 

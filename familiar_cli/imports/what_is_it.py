@@ -24,6 +24,7 @@ from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cast import Cast
 from familiar_cli.imports.contract import Reading, Recognition, recognise
+from familiar_cli.imports.import_plan import EXPORT_MANIFEST
 from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
 from familiar_cli.imports.source import ForeignFile, as_source
 from familiar_cli.store.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
@@ -57,9 +58,6 @@ _WANTED: Final[dict[Kind, str]] = {
 }
 INSIDE: Final = ("default-user", "data/default-user", "public")
 """Where the usual user's data lies: below `data/`, below the program, in versions before 1.12."""
-
-MANIFEST: Final = "familiar-export.json"
-"""What lies in the root of an export, for programs."""
 
 _PARTS: Final = ("characters", "chats")  # directories that together mark a data folder
 _CHATS: Final = (".jsonl", ".ndjson")
@@ -224,7 +222,7 @@ def _readings_of_directory(path: Path) -> list[Recognized]:  # noqa: PLR0911  # 
 def _recognise_directory(path: Path) -> Recognized | None:
     """Recognise a directory whose kind is unambiguous."""
     name = typed(str(path))
-    if (path / MANIFEST).is_file():
+    if (path / EXPORT_MANIFEST).is_file():
         hint = f"Import it: `familiar import {name}`."
         return Recognized("export", "an export of familiars", hint)
     if is_data_folder(path) or any(map(is_data_folder, directories_in(path))):

@@ -26,13 +26,13 @@ from familiar_cli.base.who.identity import Me
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.contract import load_format
+from familiar_cli.imports.create import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
 from familiar_cli.imports.export_card import CardFormat, export_card
 from familiar_cli.imports.export_lorebook import collect_lore, own_format, to_json
 from familiar_cli.imports.folders import kept_paths
 from familiar_cli.imports.foreign_files import dump_json, write_lines, write_result
+from familiar_cli.imports.import_plan import EXPORT_MANIFEST
 from familiar_cli.imports.lorebook_shelf import shelved_books
-from familiar_cli.imports.vault import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
-from familiar_cli.imports.what_is_it import MANIFEST
 from familiar_cli.store.history.attachments import DIRECTORY, picture_files, pictures_in
 from familiar_cli.store.memory.layout import is_hidden, is_page, is_synced, scope_of_path
 from familiar_cli.store.memory.pages.visible_lines import visible_in
@@ -150,12 +150,12 @@ def export_familiars(
         export = Export(str(directory), public, exports)
         manifest = {"familiar_export": EXPORT_VERSION, "made": iso(now())} | to_builtins(export)
         del manifest["path"]
-        write_result(staging / MANIFEST, (dump_json(manifest) + "\n").encode())
+        write_result(staging / EXPORT_MANIFEST, (dump_json(manifest) + "\n").encode())
         write_result(staging / _README, _describe_export(export).encode())
     return export
 
 
-def check_target(directory: Path, manifest: str = MANIFEST, *, force: bool) -> None:
+def check_target(directory: Path, manifest: str = EXPORT_MANIFEST, *, force: bool) -> None:
     """Refuse a directory that holds something else, or without `force` an earlier export.
 
     Args:

@@ -32,9 +32,8 @@ from familiar_cli.base.errors import (
 from familiar_cli.base.text import fold, typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports import folders, vault
+from familiar_cli.imports import create, folders
 from familiar_cli.imports.contract import DateOrder, ForeignChat, Reading, recognise
-from familiar_cli.imports.create import create_familiar
 from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.import_chat import (
     WHOSE,
@@ -333,7 +332,7 @@ class FileImporter:
         target = self.options.familiar_id or None
 
         def make(home: Path, *, dry_run: bool) -> FamiliarReport:
-            return create_familiar(
+            return create.create_familiar(
                 home,
                 card,
                 open_memory,
@@ -398,7 +397,7 @@ class FileImporter:
         self._made.update(dict.fromkeys(ids, self._home))
 
     def _import_export(self, item: ImportItem) -> None:
-        familiars, target = vault.read_manifest(item.path), self.options.familiar_id
+        familiars, target = create.read_manifest(item.path), self.options.familiar_id
         if target and len(familiars) > 1:
             familiars = [one for one in familiars if one.id == target]
         elif target:
@@ -410,21 +409,21 @@ class FileImporter:
         for one in familiars:
             self._restore(item, one)
 
-    def _restore(self, item: ImportItem, exported: vault.ExportedFamiliar) -> None:
-        memory = folders.read_folder(exported.path / vault.MEMORY_DIR)
+    def _restore(self, item: ImportItem, exported: create.ExportedFamiliar) -> None:
+        memory = folders.read_folder(exported.path / create.MEMORY_DIR)
 
         def make(home: Path, *, dry_run: bool) -> FamiliarReport:
             return build_familiar(
                 FamiliarPaths(home / exported.id),
                 open_memory,
-                lambda store: vault.plan_restore(store, memory, force=self.options.force),
+                lambda store: create.plan_restore(store, memory, force=self.options.force),
                 name=exported.name,
                 message=f"import {exported.id}",
                 dry_run=dry_run,
             )
 
         self._make(item, make)
-        turns = exported.path / vault.TURNS_FILE
+        turns = exported.path / create.TURNS_FILE
         if not turns.is_file():
             return
         with self._open(exported.id) as familiar:
