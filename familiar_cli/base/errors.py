@@ -15,7 +15,6 @@ FamiliarError (1, failed)
         ConflictError (conflict)            the file is not what the writer had read
         LockedError (locked)                another process holds the familiar
         BadInputError (bad_input)           a foreign file is not what it should be
-            DamagedError (bad_input)            it is the right kind of file, but broken
         ChannelBusyError (channel_busy)     another message of the channel is still being answered
         AnsweredError (answered)            the turn has a reply already
         AnotherFamiliarError (another_familiar)   a remote holds the memory of another familiar
@@ -184,10 +183,6 @@ class BadInputError(RefusedError):
     """An input file is not what it claims to be."""
 
     code = "bad_input"
-
-
-class DamagedError(BadInputError):
-    """A file from outside is damaged: it is of a known kind, but cannot be read."""
 
 
 class ChannelBusyError(RefusedError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import BadInputError, DamagedError
+from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.files import inflate
 from familiar_cli.base.text import counted
 from familiar_cli.imports.exif import user_comment, webp_exif
@@ -24,6 +24,7 @@ from familiar_cli.imports.foreign_files import (
     MAX_MEMBERS,
     MAX_TOTAL_BYTES,
     MIB,
+    DamagedError,
     as_object,
     decode_text,
     read_json,

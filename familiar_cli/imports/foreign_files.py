@@ -15,7 +15,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from familiar_cli.base.errors import (
     BadInputError,
     ConflictError,
-    DamagedError,
     FamiliarError,
     NotFoundError,
     RefusedError,
@@ -25,6 +24,11 @@ from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+
+class DamagedError(BadInputError):
+    """A file from outside is damaged: it is of a known kind, but cannot be read."""
+
 
 MIB: Final = 1024 * 1024
 MAX_FILE_BYTES: Final = MAX_READ_BYTES  # a card with many pictures and voices

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, TypeVar
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import BadInputError, DamagedError, FamiliarError, NotFoundError
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.base.files import open_patiently
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.base.times.clock import now, since_1970, to_ms
@@ -29,6 +29,7 @@ from familiar_cli.imports.foreign_files import (
     MARKS,
     MAX_CARD_BYTES,
     MIB,
+    DamagedError,
     check_depth,
     no_constant,
     parse_finite,

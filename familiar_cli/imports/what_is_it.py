@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import (
     BadInputError,
-    DamagedError,
     FamiliarError,
     NotFoundError,
     RefusedError,
@@ -24,6 +23,7 @@ from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cast import Cast
 from familiar_cli.imports.contract import Reading, Recognition, recognise
+from familiar_cli.imports.foreign_files import DamagedError
 from familiar_cli.imports.import_plan import EXPORT_MANIFEST
 from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
 from familiar_cli.imports.source import ForeignFile, as_source

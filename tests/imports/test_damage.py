@@ -19,6 +19,7 @@ from familiar_cli.imports.source import Skip, as_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+from familiar_cli.imports.what_is_it import why_unknown
 
 SAMPLES = Path(__file__).parent / "samples"
 WILD = (None, -1, 10**400, float("inf"), "", [], {}, [[]], [None], "99999-01-01", {"text": [["a"]]})
@@ -156,3 +157,14 @@ def test_a_table_that_is_not_utf8_keeps_its_letters(tmp_path) -> None:
     path.write_bytes("Timestamp,From,Text\n2024-01-01 00:00:00,Me,A café\n".encode("cp1252"))
     ((_, (message,)),) = read(path)
     assert message.text == "A café"
+
+
+def test_a_damaged_file_has_an_error_of_its_own_whatever_its_words(tmp_path) -> None:
+    files = {"a.x": b"PK\x03\x04cut off", "b.x": b'{"a": ', "c.x": b"just words", "d.x": b"[1, 2]"}
+    damaged = []
+    for name, raw in files.items():
+        path = tmp_path / name
+        path.write_bytes(raw)
+        if isinstance(why_unknown(path)[1], foreign_files.DamagedError):
+            damaged.append(name)
+    assert damaged == ["a.x", "b.x"]

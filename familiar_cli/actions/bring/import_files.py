@@ -23,7 +23,6 @@ from familiar_cli.actions.talk.client_chat import chat_reading
 from familiar_cli.base.config.home import FamiliarPaths, find_familiar, list_familiars, who_speaks
 from familiar_cli.base.errors import (
     BadInputError,
-    DamagedError,
     FamiliarError,
     NotFoundError,
     Question,
@@ -34,7 +33,7 @@ from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import create, folders
 from familiar_cli.imports.contract import DateOrder, ForeignChat, Reading, recognise
-from familiar_cli.imports.foreign_files import read_foreign
+from familiar_cli.imports.foreign_files import DamagedError, read_foreign
 from familiar_cli.imports.import_chat import (
     WHOSE,
     ChatImportOptions,

@@ -6,12 +6,13 @@ import json
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from familiar_cli.base.errors import BadInputError, DamagedError
+from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted, one_line, sha256_of, str_or_empty
 from familiar_cli.base.times.clock import now, to_utc
 from familiar_cli.imports.containers import read_member
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import (
+    DamagedError,
     as_object,
     object_at,
     object_list,
