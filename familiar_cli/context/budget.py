@@ -286,7 +286,7 @@ START_MARK: Final = "[Start a new Chat]"
 """SillyTavern's words around example dialogues, so that a model takes none for what happened."""
 
 
-class Filled(Struct, frozen=True):
+class FilledPrompt(Struct, frozen=True):
     """A filled prompt: a fragment per contribution, in the order given, and each layer's use.
 
     Args:
@@ -318,7 +318,7 @@ class Budgeter:
         *,
         most_content: int = 0,
         refills: Sequence[Refill] = (),
-    ) -> Filled:
+    ) -> FilledPrompt:
         """Fit contributions into the budget.
 
         Args:
@@ -362,7 +362,7 @@ class Budgeter:
                     limits[Layer.digest] = left // step * step
                     made = self._filled(contributions, costs, limits, total_tokens, {Layer.content})
         grow(())
-        return Filled(made.fragments, _with_shares(made.layers, shares), made.taken)
+        return FilledPrompt(made.fragments, _with_shares(made.layers, shares), made.taken)
 
     def _guaranteed(
         self,
@@ -408,7 +408,7 @@ class Budgeter:
         limits: Mapping[Layer, int],
         total_tokens: int,
         widened: Collection[Layer] = (),
-    ) -> Filled:
+    ) -> FilledPrompt:
         """Fill the prompt once, with these limits."""
         frame = self._frame(contributions)
         room = _Room(total_tokens, frame, dict(limits), leaves_growth=not widened)
@@ -420,7 +420,9 @@ class Budgeter:
             if full:
                 _drop_to_step(fragments, fragment, room)
         taken = frame + sum(room.used.values()) + room.held
-        return Filled(tuple(fragments[index] for index in range(len(costs))), room.uses(), taken)
+        return FilledPrompt(
+            tuple(fragments[index] for index in range(len(costs))), room.uses(), taken
+        )
 
     def cost(self, offered: Contribution, text: str | None = None) -> int:
         """Return the cost of a contribution as a message of its own."""
@@ -575,12 +577,12 @@ class _Room(Struct):
         return self.total - self.frame - sum(self.used.values()) - self.held
 
 
-def _used_tokens(filling: Filled, layer: Layer) -> int:
+def _used_tokens(filling: FilledPrompt, layer: Layer) -> int:
     return next(use.used_tokens for use in filling.layers if use.name == layer)
 
 
 def _grant_more(
-    filling: Filled,
+    filling: FilledPrompt,
     shares: Mapping[Layer, int],
     total: int,
     widened: Collection[Layer],

@@ -183,7 +183,7 @@ class OutgoingPrompt(Struct, frozen=True):
     style: ShortReply | None = None
 
 
-class Replied(Struct, frozen=True):
+class CompleteReply(Struct, frozen=True):
     """A complete reply.
 
     Args:
@@ -289,7 +289,7 @@ class ContextPipeline:
         prompt: OutgoingPrompt,
         model: ChatModel,
         on_text: Callable[[str], None] | None = None,
-    ) -> Replied:
+    ) -> CompleteReply:
         """Ask the model, and return the reply after the post-processors.
 
         Args:
@@ -312,7 +312,9 @@ class ContextPipeline:
         if listener:
             listener.close(said)
         text, processors = await self.post_process(assembled.request, said)
-        return Replied(assembled, prompt.sent, completion, text, processors, elapsed_ms, is_cut)
+        return CompleteReply(
+            assembled, prompt.sent, completion, text, processors, elapsed_ms, is_cut
+        )
 
     async def run(
         self,
@@ -321,7 +323,7 @@ class ContextPipeline:
         on_text: Callable[[str], None] | None = None,
         *,
         stream: bool = True,
-    ) -> Replied:
+    ) -> CompleteReply:
         """Prepare the prompt and ask the model; see `prepare` and `ask`."""
         return await self.ask(await self.prepare(request, model, stream=stream), model, on_text)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.budget import Allowance
-    from familiar_cli.context.pipeline import ContextPipeline, OutgoingPrompt, Replied
+    from familiar_cli.context.pipeline import CompleteReply, ContextPipeline, OutgoingPrompt
     from familiar_cli.context.types import Report, Said
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.store.history.store import HistoryStore
@@ -129,7 +129,7 @@ def step_name(source: str) -> str:
     return _STEPS.get(source.partition(".")[0], source)
 
 
-def why_stopped(replied: Replied, model: ChatModel) -> list[str]:
+def why_stopped(replied: CompleteReply, model: ChatModel) -> list[str]:
     """Return a notice if a reply was truncated."""
     match replied.completion.finish_reason:
         case "length" if replied.is_cut:
@@ -262,7 +262,7 @@ class TurnRunner:
 
     async def _ask(
         self, prompt: OutgoingPrompt, trace: Trace, model: ChatModel, listener: Listener
-    ) -> Replied:
+    ) -> CompleteReply:
         """Ask the model; a partial reply is stored."""
         try:
             replied = await self._pipeline.ask(prompt, model, listener)
@@ -293,7 +293,7 @@ class TurnRunner:
         error.data = result.to_json()
         return error
 
-    def _save_reply(self, replied: Replied, trace: Trace, model: ChatModel) -> TurnResult:
+    def _save_reply(self, replied: CompleteReply, trace: Trace, model: ChatModel) -> TurnResult:
         """Store the reply, and return the outcome of the turn."""
         completion = replied.completion
         self.notices += [*report_lines(replied.processors), *why_stopped(replied, model)]
@@ -330,7 +330,7 @@ class TurnRunner:
         return "nothing was saved"
 
 
-def _with_calls(trace: Trace, turn: OutgoingPrompt | Replied) -> Trace:
+def _with_calls(trace: Trace, turn: OutgoingPrompt | CompleteReply) -> Trace:
     """Add the calls of other models to the trace."""
     return replace(trace, side_calls=tuple(turn.assembled.request.side_calls))
 

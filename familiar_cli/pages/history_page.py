@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.lines import TurnName
     from familiar_cli.store.history.recall import TurnHit
     from familiar_cli.store.history.rows import Turn
-    from familiar_cli.store.history.selection import Kept
+    from familiar_cli.store.history.selection import SourcedTurn
     from familiar_cli.store.history.statistics import ChannelCount, Statistics
 
 _MOST: Final = 24  # rows in each part of the statistics
@@ -52,7 +52,7 @@ def channels_page(counts: Sequence[ChannelCount], zone: tzinfo | None) -> PagePa
 
 
 def transcript_page(
-    selections: Sequence[Kept],
+    selections: Sequence[SourcedTurn],
     standings: Mapping[int, TurnStatus],
     labels: Labels,
     zone: tzinfo | None,
@@ -72,7 +72,7 @@ def transcript_page(
     """
     parts: list[PagePart] = []
 
-    def place(kept: Kept) -> tuple[str, str]:
+    def place(kept: SourcedTurn) -> tuple[str, str]:
         return kept.turn.channel_id, _day_words(kept.turn.at, zone)
 
     for (channel, day), members in groupby(selections, place):
@@ -88,7 +88,7 @@ def transcript_page(
 
 
 def transcript_data(
-    selections: Iterable[Kept],
+    selections: Iterable[SourcedTurn],
     standings: Mapping[int, TurnStatus],
     swipes: Mapping[int, Sequence[str]],
     written: Mapping[int, TurnName],
@@ -223,7 +223,12 @@ def _excerpt_page(query: str, text: str) -> PagePart:
 
 
 def _said_by(
-    selection: Kept, labels: Labels, zone: tzinfo | None, *, chosen: bool, flags: Iterable[str] = ()
+    selection: SourcedTurn,
+    labels: Labels,
+    zone: tzinfo | None,
+    *,
+    chosen: bool,
+    flags: Iterable[str] = (),
 ) -> Words:
     turn = selection.turn
     states = (
@@ -246,7 +251,7 @@ def _speaker_label(turn: Turn, labels: Labels) -> str:
     return {"assistant": labels.familiar, "user": "User"}.get(turn.role, "System")
 
 
-def _turn_data(selection: Kept, ids: Mapping[int, str]) -> dict[str, Any]:
+def _turn_data(selection: SourcedTurn, ids: Mapping[int, str]) -> dict[str, Any]:
     turn = selection.turn
     return {
         "turn": turn.id,

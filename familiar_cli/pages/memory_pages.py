@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.memory.desk import Desk, ItemChange, ListedItem
     from familiar_cli.actions.memory.graph import Around
-    from familiar_cli.actions.memory.housekeep import FindingWithPlan, Tidied
+    from familiar_cli.actions.memory.housekeep import FindingWithPlan, HousekeepingResult
     from familiar_cli.actions.memory.pins import PinnedFiles
     from familiar_cli.actions.memory.search import IndexBuilt, TurnsStatus
     from familiar_cli.actions.people.forget import ForgetReport, WordLoss
     from familiar_cli.actions.people.people import KnownPerson
     from familiar_cli.store.history.rows import Turn
-    from familiar_cli.store.journal.exchange import Compacted
+    from familiar_cli.store.journal.exchange import CompactionResult
     from familiar_cli.store.journal.past import BlamedLine, Difference, UndoResult
     from familiar_cli.store.journal.repository import Commit
-    from familiar_cli.store.memory.aliases import Named
+    from familiar_cli.store.memory.aliases import SharedName
     from familiar_cli.store.memory.desk import ListChange
     from familiar_cli.store.memory.pages.relations import Link, LinkStep
     from familiar_cli.store.memory.relation_index import Edge, GraphPage
@@ -265,7 +265,7 @@ def undone_data(undone: UndoResult, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def compacted_text(done: Compacted) -> str:
+def compacted_text(done: CompactionResult) -> str:
     """Describe the outcome of packing."""
     if not done.objects:
         return "the journal is already packed\n"
@@ -317,7 +317,7 @@ def _loss_text(loss: WordLoss) -> str:
     return f"{words or counted(loss.chars, 'character')} ({loss.why})"
 
 
-def shared_line(names: Named) -> str:
+def shared_line(names: SharedName) -> str:
     """Say that several people share a name."""
     return f"{names.name!r} is shared by {', '.join(names.slugs)}"
 
@@ -340,12 +340,12 @@ _CHARS: Final = 160
 _VERDICTS: Final = {"real": "the model agrees", "not": "the model disagrees", "unsure": "unsure"}
 
 
-def housekeeping_page(tidying: Tidied) -> PagePart:
+def housekeeping_page(tidying: HousekeepingResult) -> PagePart:
     """Render the findings by check, with the affected lines."""
     return Stack(*_finding_parts(tidying))
 
 
-def summary_line(tidying: Tidied) -> str:
+def summary_line(tidying: HousekeepingResult) -> str:
     """Summarise in one line how much was checked and found."""
     looked = f"{counted(len(tidying.checks), 'check')} of {counted(tidying.files, 'file')}"
     if not tidying.found:
@@ -363,7 +363,7 @@ def summary_line(tidying: Tidied) -> str:
     )
 
 
-def _finding_parts(tidying: Tidied) -> Iterator[PagePart]:
+def _finding_parts(tidying: HousekeepingResult) -> Iterator[PagePart]:
     from familiar_cli.writing.housekeeping.run import TITLES
 
     for number, (check, group) in enumerate(groupby(tidying.found, lambda one: one.finding.check)):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from familiar_cli.base.errors import FamiliarError
     from familiar_cli.llm.models.store import ListedModel
     from familiar_cli.llm.open import Probe
-    from familiar_cli.sync.engine import Synced
+    from familiar_cli.sync.engine import SyncResult
     from familiar_cli.sync.joining import Outcome
     from familiar_cli.sync.participants import LargeDeletion
     from familiar_cli.writing.writer.contract import WriterReport
@@ -449,7 +449,7 @@ def _refused_lines(refused: Mapping[str, str]) -> list[str]:
     return [f"skipped: {one_line(path)}: {one_line(why)}" for path, why in refused.items()]
 
 
-def _remote_line(one: Synced, *, dry_run: bool) -> str:
+def _remote_line(one: SyncResult, *, dry_run: bool) -> str:
     written, deleted = len(one.outcome.written), len(one.outcome.deleted)
     parts = [
         ("pull", "pulled", {"commit": one.pulled, "turn": one.turns_in}),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.asking import Spent
     from familiar_cli.pages.emit import Output
     from familiar_cli.writing.consolidation.calendar import ConsolidationReport, MadeFile, Rewritten
-    from familiar_cli.writing.consolidation.digests import DigestStatus, Distilled
+    from familiar_cli.writing.consolidation.digests import DigestResult, DigestStatus
     from familiar_cli.writing.consolidation.periods import Refused
     from familiar_cli.writing.review.pending import ReviewPlan
     from familiar_cli.writing.writer.contract import Refusal, WriterReport
@@ -192,7 +192,7 @@ def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> PagePart
     return Columns(rows, right=(1,))
 
 
-def digest_text(digest: Distilled, *, dry_run: bool = False) -> str:
+def digest_text(digest: DigestResult, *, dry_run: bool = False) -> str:
     """Describe the outcome for a digest in one line."""
     match digest.outcome:
         case "made":
@@ -210,7 +210,7 @@ def digest_text(digest: Distilled, *, dry_run: bool = False) -> str:
             return ""
 
 
-def digest_notes(digest: Distilled, *, dry_run: bool = False) -> Iterator[str]:
+def digest_notes(digest: DigestResult, *, dry_run: bool = False) -> Iterator[str]:
     """Yield further notices about a digest."""
     if digest.outcome == "nothing":
         below = {"mid": "short", "long": "mid"}.get(digest.name)

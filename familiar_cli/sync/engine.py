@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.forgetting import ForgetOrder
 
 
-class Synced(Struct, frozen=True):
+class SyncResult(Struct, frozen=True):
     """What a sync with one remote did, or would do.
 
     Args:
@@ -155,7 +155,7 @@ class SyncEngine:
         name: str,
         address: Address,
         how: SyncOptions = SyncOptions(),  # noqa: B008  # frozen
-    ) -> Synced:
+    ) -> SyncResult:
         """Sync with one remote.
 
         Raises:
@@ -291,7 +291,7 @@ class _Run:
         self._notes = self._fetch.notes
         self._notes += told
 
-    def run(self) -> Synced:
+    def run(self) -> SyncResult:
         before = self._seen.all()
         self._repair()
         there = self._fetch.fetch(before)
@@ -322,7 +322,7 @@ class _Run:
             self._seen.note_aside(self._fetch.aside)
             PendingDeletions(self._repository).note(outcome.waiting, heads.values())
         pushed, turns_out = self._push(there) if self._how.push else (0, 0)
-        return Synced(
+        return SyncResult(
             self._name,
             self._transport.address,
             pulled,

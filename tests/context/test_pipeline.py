@@ -54,11 +54,11 @@ def test_providers_run_side_by_side() -> None:
 
 
 def test_quick_providers_share_a_thread() -> None:
-    class Named(Scripted):
+    class SharedName(Scripted):
         async def contribute(self, asked):
             return [piece(threading.current_thread().name)]
 
-    made = assemble(*(Named(str(n)) for n in range(5)))
+    made = assemble(*(SharedName(str(n)) for n in range(5)))
 
     assert len(set(lead(made).split())) == 1
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from familiar_cli.base.config.schema import DistillSettings
-    from familiar_cli.store.memory.pages.lines import Cited
+    from familiar_cli.store.memory.pages.lines import TurnRange
 
 
 SLOT: Final = "consolidation"
@@ -138,7 +138,7 @@ class Consolidating:
 
     async def distill(
         self, name: digests.Name, how: ConsolidationOptions, *, again: bool = False
-    ) -> tuple[digests.Distilled, str]:
+    ) -> tuple[digests.DigestResult, str]:
         """Make a digest and run the person's hook; return the digest, and the hook's error.
 
         The hook is not run for digests of private scopes.
@@ -147,7 +147,7 @@ class Consolidating:
             FamiliarError: As `Distiller.make`.
         """
 
-        async def make() -> digests.Distilled:
+        async def make() -> digests.DigestResult:
             return await self.distiller(how).make(name, again=again)
 
         distilling = self._familiar.passes.named(DISTILLING.format(name=name))
@@ -269,7 +269,7 @@ class Consolidating:
         times = self._familiar.history.unsummarised_times()
         return frozenset(periods.day_at(at, zone, cutoff) for at in times)
 
-    def _chats_of(self, session: str, turns: Sequence[Cited]) -> tuple[str, ...]:
+    def _chats_of(self, session: str, turns: Sequence[TurnRange]) -> tuple[str, ...]:
         """Return the channels of a session's turns, if they are in this history.
 
         In a session of another machine, the same numbers mean other turns.

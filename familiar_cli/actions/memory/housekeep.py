@@ -71,7 +71,7 @@ class FindingWithPlan(Struct, frozen=True):
         }
 
 
-class Tidied(Struct, frozen=True):
+class HousekeepingResult(Struct, frozen=True):
     """The result of a housekeeping run.
 
     Args:
@@ -111,7 +111,7 @@ async def tidy_up(
     ask_model: bool = False,
     on_wait: Callable[[str], None] = lambda _: None,
     on_step: Callable[[str, int], None] = lambda _step, _done: None,
-) -> Tidied:
+) -> HousekeepingResult:
     """Check a familiar's memory; with `propose`, make a plan for each fixable finding.
 
     Args:
@@ -159,7 +159,9 @@ async def tidy_up(
         rejected = repair is not None and plans.is_rejected(repair.id, repair.grounds)
         items.append(FindingWithPlan(finding, plan_id, rejected, judged.get(number)))
     skipped = (*looked.skipped, *past.skipped)
-    return Tidied(tuple(items), looked.checks, looked.files, tuple(new), skipped, problem)
+    return HousekeepingResult(
+        tuple(items), looked.checks, looked.files, tuple(new), skipped, problem
+    )
 
 
 class _Past:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.rows import Turn
-    from familiar_cli.store.search.build import Embedded, IndexStatus, Progress, Refreshed
+    from familiar_cli.store.search.build import Embedded, IndexStatus, Progress, RefreshResult
     from familiar_cli.store.search.turn_vectors import EmbeddedTurns, TurnVectorStatus
 
 
@@ -413,7 +413,7 @@ def _is_of(familiar: Familiar, turn: Turn, user: str) -> bool:
 class IndexBuilt(Struct, frozen=True):
     """What `build_index` did: files read, their pieces and turns that got a vector."""
 
-    refreshed: Refreshed
+    refreshed: RefreshResult
     embedded: Embedded
     turns: EmbeddedTurns
     turns_waiting: int

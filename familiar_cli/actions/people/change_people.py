@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.aliases import (
         Aliases,
-        Named,
+        SharedName,
     )
 
 
@@ -47,7 +47,7 @@ class AliasChange(Struct, frozen=True):
     name: str
     changed: bool
     diff: str
-    collisions: tuple[Named, ...]
+    collisions: tuple[SharedName, ...]
     notices: tuple[str, ...]
     dry_run: bool
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NAMES = tuple(entry.name for entry in fields(MeSettings))
 
 
-class ShownMe(Struct, frozen=True):
+class OwnerProfile(Struct, frozen=True):
     """Who I am, and where that is said.
 
     Args:
@@ -65,7 +65,7 @@ class MePlace(Struct, frozen=True):
 
 def show_me(
     home: Path, familiar: Familiar | None, channel_id: str = "", owner: str | None = None
-) -> ShownMe:
+) -> OwnerProfile:
     """Describe an owner as seen in a channel, in a familiar, or in the whole home.
 
     Args:
@@ -96,7 +96,7 @@ def show_me(
         }
         own = familiar.me_in(channel)
         me, label, account = channel.me, own.name_of(own.author), own.account
-    return ShownMe(
+    return OwnerProfile(
         me.name,
         me.description,
         me.pronouns,

@@ -22,7 +22,7 @@ from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.store.history.selection import names_used_by
 from familiar_cli.store.memory.aliases import (
     Aliases,
-    Named,
+    SharedName,
     main_slug,
     names_of,
 )
@@ -62,7 +62,7 @@ class KnownPeople(Struct, frozen=True):
     """Everyone a familiar knows, latest speaker first, and the names that several share."""
 
     people: tuple[KnownPerson, ...]
-    collisions: tuple[Named, ...]
+    collisions: tuple[SharedName, ...]
 
 
 class PersonPage(Struct, frozen=True):
@@ -73,7 +73,7 @@ class PersonPage(Struct, frozen=True):
     text: str
     sha256: str
     names: tuple[str, ...]
-    collisions: tuple[Named, ...]
+    collisions: tuple[SharedName, ...]
     turns: int
     last_seen: str | None
 
@@ -231,7 +231,7 @@ def _slug_of(person: str) -> str | None:
         return None
 
 
-def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
+def shared_names(names: Aliases, slug: str) -> tuple[SharedName, ...]:
     """Return the names that a person shares with others."""
     return tuple(named for named in names.collisions() if slug in named.slugs)
 

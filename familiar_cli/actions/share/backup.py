@@ -566,7 +566,7 @@ def _unpack(pack: bytes, piece: Piece) -> bytes | None:
     return content if sha256(content).hexdigest() == piece.sha256 else None
 
 
-class Restored(Struct, frozen=True):
+class RestoreResult(Struct, frozen=True):
     """A restored familiar: its id, the backup's name, the number of files, and its home.
 
     Args:
@@ -589,7 +589,7 @@ def restore(
     with_me: bool = False,
     progress: Progress | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> Restored:
+) -> RestoreResult:
     """Restore a familiar that does not exist; it appears only once it is complete.
 
     It is an instance of its own, unless the original was moved away. People who were forgotten in
@@ -641,7 +641,7 @@ def restore(
         write_own(paths.me, me)
     name = items[-1].partition(".")[0]
     left_out = has_me and not with_me
-    return Restored(familiar_id, name, len(manifest.files), str(home), left_out)
+    return RestoreResult(familiar_id, name, len(manifest.files), str(home), left_out)
 
 
 def _settle(paths: FamiliarPaths, tell: Callable[[str], None], *, is_moved: bool) -> None:

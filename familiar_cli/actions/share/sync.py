@@ -37,7 +37,7 @@ from familiar_cli.store.journal.repository import walk_ancestors
 from familiar_cli.store.memory.merge.files import Conflict, conflicts_in
 from familiar_cli.store.passes import SYNCING, as_failure, exclusive
 from familiar_cli.sync.begin import Sender, begin_from, forget_folder
-from familiar_cli.sync.engine import Synced, SyncEngine, SyncOptions
+from familiar_cli.sync.engine import SyncEngine, SyncOptions, SyncResult
 from familiar_cli.sync.joining import AncestryWalk
 from familiar_cli.sync.journal_epochs import memory_orders
 from familiar_cli.sync.journal_past import JournalPast
@@ -74,7 +74,7 @@ class SyncReport(Struct, frozen=True):
     """
 
     instance: str
-    done: tuple[Synced, ...]
+    done: tuple[SyncResult, ...]
     failed: dict[str, tuple[Address, FamiliarError]]
     conflicts: tuple[Conflict, ...]
     absent: Mapping[str, str] = field(default_factory=dict)
@@ -150,7 +150,7 @@ _MOST_NAMED: Final = 3
 _COUNTS: Final = ("pulled", "pushed", "turns_in", "turns_out")
 
 
-def _remote_json(one: Synced) -> dict[str, Any]:
+def _remote_json(one: SyncResult) -> dict[str, Any]:
     counts = {name: getattr(one, name) for name in _COUNTS}
     return {"name": one.remote, "address": one.address, **counts, "error": None}
 
@@ -286,7 +286,7 @@ def _sync_all(
     how: SyncOptions,
     engine: SyncEngine,
 ) -> SyncReport:
-    outcomes: list[Synced] = []
+    outcomes: list[SyncResult] = []
     failed: dict[str, tuple[Address, FamiliarError]] = {}
     try:
         engine.exchange.clear_leftovers()
@@ -574,7 +574,7 @@ def begin(
     return made.id, familiar.instance
 
 
-def _record_sync(familiar: Familiar, synced: Synced) -> None:
+def _record_sync(familiar: Familiar, synced: SyncResult) -> None:
     forgotten = remotes_of(familiar).forgotten()
     if synced.pulled:
         for instance in forgotten & synced.instances.keys():
@@ -586,7 +586,7 @@ def _record_sync(familiar: Familiar, synced: Synced) -> None:
         write_own(_note_path(familiar, synced.remote), json.dumps(told).encode(), durable=False)
 
 
-def _is_newer(familiar: Familiar, synced: Synced, instance: str) -> bool:
+def _is_newer(familiar: Familiar, synced: SyncResult, instance: str) -> bool:
     heads = read_object(_note_path(familiar, synced.remote)).get("heads")
     return isinstance(heads, dict) and heads.get(instance) != synced.instances[instance]
 

@@ -15,7 +15,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Modality, Said, Spoken
 from familiar_cli.store.history import marks, store
 from familiar_cli.store.history.rows import Turn, in_pairs
-from familiar_cli.store.history.selection import Kept, kept_turns
+from familiar_cli.store.history.selection import SourcedTurn, kept_turns
 from familiar_cli.store.memory.layout import NOTES
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
     return turn
 
 
-def swipes_in(selection: Kept) -> tuple[str, ...]:
+def swipes_in(selection: SourcedTurn) -> tuple[str, ...]:
     """Return the swipes of an imported turn."""
     from familiar_cli.imports.cast import SILLY_TAVERN
     from familiar_cli.imports.conversation import swipes_of
@@ -400,7 +400,7 @@ def take_note(familiar: Familiar, text: str) -> str:
     return NOTES
 
 
-class Branched(Struct, frozen=True):
+class NewBranch(Struct, frozen=True):
     """A branch, and whether it is private."""
 
     branch: Branch
@@ -419,7 +419,7 @@ class Branched(Struct, frozen=True):
 
 def branch_channel(
     familiar: Familiar, channel_id: str, turn_id: int, parent: str | None = None
-) -> Branched:
+) -> NewBranch:
     """Start a channel that shares another one's past up to a turn, and its settings.
 
     Args:
@@ -439,4 +439,4 @@ def branch_channel(
         familiar.channels.read(parent or turn.channel_id)
     branch = familiar.history.branch(channel_id, turn_id, parent)
     familiar.channels.copy(branch.parent, channel_id)
-    return Branched(branch, channel_id in familiar.channels.private())
+    return NewBranch(branch, channel_id in familiar.channels.private())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.store.history.selection import Kept, TurnFilter
+    from familiar_cli.store.history.selection import SourcedTurn, TurnFilter
 
 app = group("Read, search, count and export past turns.")
 
@@ -356,7 +356,7 @@ def _span(
     return TurnFilter(OWNER, channel, moment_of(familiar, since), moment_of(familiar, until))
 
 
-def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept]:
+def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[SourcedTurn]:
     """Return the selected turns; by default those of the last conversation."""
     from familiar_cli.store.history.selection import newest_turns
 
@@ -374,7 +374,7 @@ def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept
     return selections
 
 
-def _around(familiar: Familiar, turn_id: int, *, everything: bool) -> list[Kept]:
+def _around(familiar: Familiar, turn_id: int, *, everything: bool) -> list[SourcedTurn]:
     from familiar_cli.store.history.selection import turns_around
 
     turn = familiar.history.turn(turn_id)

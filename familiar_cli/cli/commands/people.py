@@ -26,12 +26,12 @@ from familiar_cli.pages.page import Columns, PagePart, plain
 
 if TYPE_CHECKING:
     from familiar_cli.actions.people.change_people import PeopleChange
-    from familiar_cli.actions.people.me import ShownMe
+    from familiar_cli.actions.people.me import OwnerProfile
     from familiar_cli.base.config.edit import Edit
     from familiar_cli.familiar import Familiar
 
 
-def me_page(shown: ShownMe) -> PagePart:
+def me_page(shown: OwnerProfile) -> PagePart:
     """Render the person's name, pronouns and description, with the source of each."""
     values = {
         "name": shown.name or f"none; {shown.label} in prompts",
@@ -49,7 +49,9 @@ def me_page(shown: ShownMe) -> PagePart:
     return Columns(rows)
 
 
-def me_data(shown: ShownMe, edit: Edit | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+def me_data(
+    shown: OwnerProfile, edit: Edit | None = None, *, dry_run: bool = False
+) -> dict[str, Any]:
     """Build the data for `--json`, with the changes made."""
     return asdict(shown) | {
         "changed": bool(edit and edit.changes and not dry_run),

@@ -20,7 +20,7 @@ from familiar_cli.pages.progress import FEW, show_steps, show_totals, spinner
 if TYPE_CHECKING:
     from familiar_cli.actions.memory.consolidate import Consolidating
     from familiar_cli.writing.consolidation.calendar import ConsolidationReport, Rewritten
-    from familiar_cli.writing.consolidation.digests import Distilled, Name
+    from familiar_cli.writing.consolidation.digests import DigestResult, Name
     from familiar_cli.writing.writer.contract import WriterReport
     from familiar_cli.writing.writer.memory_writer import Mode
 
@@ -167,7 +167,7 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
         raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
     how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
 
-    async def run(work: Consolidating) -> tuple[Distilled, str, list[Distilled]]:
+    async def run(work: Consolidating) -> tuple[DigestResult, str, list[DigestResult]]:
         made, problem = await work.distill(name, how, again=redo)
         private = [(await one.distill(name, how, again=redo))[0] for one in work.private()]
         return made, problem, private

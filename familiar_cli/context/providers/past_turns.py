@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.who.identity import Author
     from familiar_cli.context.request import ContextRequest
-    from familiar_cli.store.history.recall import Nearness, Recalled
+    from familiar_cli.store.history.recall import Nearness, RecallHit
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.search.finding import Finder
@@ -170,7 +170,7 @@ class Recaller(Struct, frozen=True):
             lambda turn: self._why(turn, request),
         )
 
-    def _complement(self, result: Recalled, request: ContextRequest) -> Recalled | None:
+    def _complement(self, result: RecallHit, request: ContextRequest) -> RecallHit | None:
         """Select the turns that a chat program's own prompt lacks, each question with its answer.
 
         None if the prompt contains it, or nobody answered.
@@ -262,15 +262,15 @@ class Recaller(Struct, frozen=True):
 
 
 def _with_wishes(
-    turns: Sequence[Recalled], scores: Sequence[float], wishes: Sequence[tuple[Turn, float]]
-) -> tuple[list[Recalled], list[float]]:
+    turns: Sequence[RecallHit], scores: Sequence[float], wishes: Sequence[tuple[Turn, float]]
+) -> tuple[list[RecallHit], list[float]]:
     """Add standing wishes, ranked beside the best results."""
-    from familiar_cli.store.history.recall import Recalled  # noqa: PLC0415  # loads sqlite3
+    from familiar_cli.store.history.recall import RecallHit  # noqa: PLC0415  # loads sqlite3
 
     best = max(scores, default=WEIGHTS.relevance)
     made = {one.turn.id: (one, score) for one, score in zip(turns, scores, strict=True)}
     for turn, fit in wishes:
-        one, score = made.get(turn.id, (Recalled(turn, 0.0, None), 0.0))
+        one, score = made.get(turn.id, (RecallHit(turn, 0.0, None), 0.0))
         edge = best * (LEAST_WISH + (1 - LEAST_WISH) * fit)
         made[turn.id] = one, max(score, edge)
     return [one for one, _ in made.values()], [score for _, score in made.values()]
@@ -299,7 +299,7 @@ class _Pieces(Struct, frozen=True):
     label: Callable[[Author], str]
     somebody: str
 
-    def of(self, found: Recalled, source: str, score: float) -> Excerpt:
+    def of(self, found: RecallHit, source: str, score: float) -> Excerpt:
         """Return a found turn with the one before it."""
         before = found.before if found.before and found.before.id not in self.shown else None
         preceding = partial(self._piece, before, source, 0.0) if before else None

@@ -20,7 +20,7 @@ from familiar_cli.base.times.clock import to_zone
 from familiar_cli.context.budget import percent_of
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.fts import content_words
-from familiar_cli.store.memory.aliases import Aliases, Named, main_account, slug_in
+from familiar_cli.store.memory.aliases import Aliases, SharedName, main_account, slug_in
 from familiar_cli.store.memory.layout import ALIASES_JSON, people_path
 from familiar_cli.store.memory.pages.facts import (
     asks_for_past,
@@ -278,7 +278,7 @@ class PeopleSource:
         self._recent_author_limit = recent_author_limit
         self._limit_s = limit_s
         self._numbering = numbering
-        self._named: tuple[ContextRequest, list[Named], list[str]] | None = None
+        self._named: tuple[ContextRequest, list[SharedName], list[str]] | None = None
         self._lock = Lock()
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
@@ -372,14 +372,14 @@ class PeopleSource:
         """
         return [slug for names in self._names_in(request)[0] for slug in names.slugs]
 
-    def _names_in(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
+    def _names_in(self, request: ContextRequest) -> tuple[list[SharedName], list[str]]:
         """Return the people named in the message, and notices; looked up once for each request."""
         with self._lock:
             if self._named is None or self._named[0] is not request:
                 self._named = request, *self._find_names(request)
             return self._named[1:]
 
-    def _find_names(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
+    def _find_names(self, request: ContextRequest) -> tuple[list[SharedName], list[str]]:
         with closing(self._aliases()) as aliases:
             aliases.refresh()
             names = aliases.find(request.query)
@@ -487,7 +487,7 @@ def _with_account(piece: Contribution, labels: Labels) -> Contribution:
     return replace(piece, text=f"{head}{newline}{rest}") if slug and _piece_title(piece) else piece
 
 
-def _named_people(names: list[Named]) -> Iterator[tuple[str, str]]:
+def _named_people(names: list[SharedName]) -> Iterator[tuple[str, str]]:
     """Yield each named person once, with the name used."""
     seen: set[str] = set()
     for entry in names:

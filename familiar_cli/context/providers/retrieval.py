@@ -35,7 +35,7 @@ from familiar_cli.store.memory.layout import LORE_DIR, is_page
 from familiar_cli.store.memory.pages.facts import asks_for_past
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES
 from familiar_cli.store.memory.pages.lines import PLAIN, Numbering, normal_line
-from familiar_cli.store.search.build import Refreshed
+from familiar_cli.store.search.build import RefreshResult
 from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.hits import query_coverage
 from familiar_cli.store.search.search import notes_on
@@ -186,7 +186,7 @@ class Retrieval:
             loaded = {**loaded, **pinned.shown}
         if not ways:
             tell(partial(Candidates, remarks=("it has no words to search for",)))
-        fresh = pinned.found.fresh if pinned else Refreshed()
+        fresh = pinned.found.fresh if pinned else RefreshResult()
         is_behind = bool(fresh.unread)
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)

@@ -26,7 +26,12 @@ from familiar_cli.imports.source import (
     readable_rows,
 )
 from familiar_cli.store.history.same_message import stated_id
-from familiar_cli.store.history.selection import Kept, TurnFilter, imported_from, select_turns
+from familiar_cli.store.history.selection import (
+    SourcedTurn,
+    TurnFilter,
+    imported_from,
+    select_turns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -193,7 +198,7 @@ def write_lines(
             yield json_line(line | {"one_to_one": True} if only and not me.owner(only) else line)
 
 
-def _history_line(selection: Kept, channel_id: str) -> dict[str, Any]:
+def _history_line(selection: SourcedTurn, channel_id: str) -> dict[str, Any]:
     where = {"channel": channel_id} if channel_id else {}
     if selection.format == PLAIN:
         return dict(json.loads(selection.raw)) | where

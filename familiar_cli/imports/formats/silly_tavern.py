@@ -38,7 +38,7 @@ from familiar_cli.imports.source import (
 )
 from familiar_cli.store.history.marks import marked_count, turn_statuses
 from familiar_cli.store.history.selection import (
-    Kept,
+    SourcedTurn,
     TurnFilter,
     imported_from,
     kept_turns,
@@ -170,8 +170,8 @@ _OF_ONE: Final = ("gen_started", "gen_finished")  # metadata of the swipe that i
 
 
 def with_others(
-    history: HistoryStore, turns: Iterable[Kept]
-) -> Iterator[tuple[Kept, tuple[Kept, ...]]]:
+    history: HistoryStore, turns: Iterable[SourcedTurn]
+) -> Iterator[tuple[SourcedTurn, tuple[SourcedTurn, ...]]]:
     """Yield each turn with all non-withdrawn turns at its place, itself included."""
     if not marked_count(history):
         yield from ((kept, (kept,)) for kept in turns)
@@ -188,7 +188,7 @@ def with_others(
 
 
 def as_message(
-    selection: Kept, group: Sequence[Kept], made: Mapping[str, Any]
+    selection: SourcedTurn, group: Sequence[SourcedTurn], made: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Build the message for a turn and its alternatives; None if the imported one is unchanged.
 
@@ -223,7 +223,9 @@ def as_message(
     }
 
 
-def _swipe_texts(selection: Kept, raw: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _swipe_texts(
+    selection: SourcedTurn, raw: Mapping[str, Any]
+) -> list[tuple[str, dict[str, Any]]]:
     """Return the texts of one turn, with the metadata of each."""
     texts = swipes_of(raw)
     if selection.turn.content not in texts:

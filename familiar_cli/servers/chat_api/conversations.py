@@ -48,7 +48,7 @@ CREATE INDEX IF NOT EXISTS lines_by_key ON lines (key, turn_id);
 """
 
 
-class KnownLines:
+class LineFinder:
     """Finds the channels in which something was said. Thread-safe.
 
     Args:
@@ -148,7 +148,7 @@ _LABEL_CHARS: Final = 64
 _LABEL: Final = re.compile(r"[^\n:]{1,60}: ?(?=\S)")
 
 
-class FoundConversation(Struct, frozen=True):
+class RequestConversation(Struct, frozen=True):
     """The conversation of a request.
 
     Args:
@@ -178,7 +178,7 @@ class Conversations:
         known: The lines said through the server.
     """
 
-    def __init__(self, familiar: Familiar, known: KnownLines) -> None:
+    def __init__(self, familiar: Familiar, known: LineFinder) -> None:
         self._familiar = familiar
         self._known = known
 
@@ -190,7 +190,7 @@ class Conversations:
         message_id: str = "",
         *,
         kind: str = "",
-    ) -> FoundConversation:
+    ) -> RequestConversation:
         """Find where the last of `lines` belongs.
 
         A message with an id is the stored message with that id, or else a new one, whatever its
@@ -222,7 +222,7 @@ class Conversations:
         channels: Sequence[str],
         channel_id: str,
         message_id: str,
-    ) -> FoundConversation:
+    ) -> RequestConversation:
         if not message_id and (merged := self._read_merged(lines, author, channel_id)):
             return merged
         best = None
@@ -232,17 +232,19 @@ class Conversations:
             if self._is_allowed(best[1], lines[-1], author, message_id):
                 return self._settled(*best)
             if channel_id or len(lines) > 1:
-                return FoundConversation(best[0])
+                return RequestConversation(best[0])
         if not channel_id:
-            return FoundConversation(_new_channel(), unknown=tuple(lines[:-1]))
+            return RequestConversation(_new_channel(), unknown=tuple(lines[:-1]))
         kept = self._kept(channel_id, lines)
         if len(lines) > 1:
             return (
-                FoundConversation(channel_id) if kept else self._leaving(lines, author, channel_id)
+                RequestConversation(channel_id)
+                if kept
+                else self._leaving(lines, author, channel_id)
             )
         placement = self._at_end(lines[-1], kept)
         is_allowed = placement and self._is_allowed(placement, lines[-1], author, message_id)
-        return FoundConversation(channel_id, placement if is_allowed else None)
+        return RequestConversation(channel_id, placement if is_allowed else None)
 
     def past_of_turn(self, number: int, author: Author) -> tuple[str, list[RequestLine]] | None:
         """Return the channel of a turn, and its lines up to the reply that `author` may see.
@@ -261,7 +263,9 @@ class Conversations:
             return None
         return turn.channel_id, [RequestLine(t.role, t.content, author=t.author) for t in past]
 
-    def off_record(self, found: FoundConversation, said: Said, past: Sequence[RequestLine]) -> Said:
+    def off_record(
+        self, found: RequestConversation, said: Said, past: Sequence[RequestLine]
+    ) -> Said:
         """Prepare a message that is not stored, together with the program's messages before it.
 
         Args:
@@ -280,7 +284,7 @@ class Conversations:
         )
         return replace(said, channel_id=channel_id, off_record=True, remembered=before)
 
-    def prepare(self, found: FoundConversation, said: Said) -> Said:
+    def prepare(self, found: RequestConversation, said: Said) -> Said:
         """Store the lines that only the program knows; return the message as it is to be said.
 
         Raises:
@@ -300,7 +304,7 @@ class Conversations:
             history.append_all(_lines_as_turns(unknown, found.channel_id, said.author))
         return replace(self._place_message(said, found), notices=notices)
 
-    def keep(self, conversation: FoundConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
+    def keep(self, conversation: RequestConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
         """Store a message and a reply by another model; return both turns.
 
         Stored turns are not added again; a different reply replaces the last one.
@@ -325,7 +329,7 @@ class Conversations:
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
         return question, marks.supersede_turn(history, old, replace(new, reply_to=question.id))
 
-    def keep_line(self, conversation: FoundConversation, said: Said, role: Role) -> Turn:
+    def keep_line(self, conversation: RequestConversation, said: Said, role: Role) -> Turn:
         """Store a line that does not reply to the one before it; return its turn.
 
         Raises:
@@ -344,7 +348,7 @@ class Conversations:
             message_id=said.message_id,
         )
 
-    def _place_message(self, said: Said, conversation: FoundConversation) -> Said:
+    def _place_message(self, said: Said, conversation: RequestConversation) -> Said:
         placement = conversation.placement
         said = replace(said, channel_id=conversation.channel_id)
         if placement is None or placement.step in {"say", "branch"}:
@@ -354,15 +358,15 @@ class Conversations:
 
     def _leaving(
         self, lines: Sequence[RequestLine], author: Author, channel_id: str
-    ) -> FoundConversation:
+    ) -> RequestConversation:
         """Start a branch of the conversation that holds the request's past, if there is one."""
         best = self._best(lines, self._candidates(lines, author))
         if best is None or best[1].after is None:
-            return FoundConversation(channel_id, unknown=tuple(lines[:-1]))
+            return RequestConversation(channel_id, unknown=tuple(lines[:-1]))
         parent, placement = best
         unknown = tuple(lines[placement.common : -1])
         placement = replace(placement, step="branch", unknown=unknown, chosen=None, revised=None)
-        return FoundConversation(channel_id, placement, parent=parent)
+        return RequestConversation(channel_id, placement, parent=parent)
 
     def _family(self, channel_id: str, author: Author) -> list[str]:
         family = [channel_id, *sorted(self._familiar.history.family(channel_id) - {channel_id})]
@@ -370,7 +374,7 @@ class Conversations:
 
     def _with_id(
         self, line: RequestLine, author: Author, channels: Sequence[str], message_id: str
-    ) -> FoundConversation | None:
+    ) -> RequestConversation | None:
         """Find the stored message with an id; None if there is none.
 
         There is no placement if its text has changed since, or if more than its reply follows it.
@@ -387,15 +391,15 @@ class Conversations:
                 self._kept(channel_id, ())[-1:],
             )
             if normal_words(turn.content) != normal_words(line.text):
-                return FoundConversation(channel_id)
+                return RequestConversation(channel_id)
             if reply is None or reply.partial:
                 broken_off = reply.id if reply else None
                 answer = Placement("answer", 0, is_whole=False, question=turn.id, reply=broken_off)
-                return FoundConversation(channel_id, answer)
+                return RequestConversation(channel_id, answer)
             if not last or last[0].turn_id != reply.id:
-                return FoundConversation(channel_id)
+                return RequestConversation(channel_id)
             again = Placement("again", 0, is_whole=False, question=turn.id, reply=reply.id)
-            return FoundConversation(channel_id, again)
+            return RequestConversation(channel_id, again)
         return None
 
     def _is_allowed(
@@ -473,12 +477,12 @@ class Conversations:
         question = self._familiar.history.turn(placement.question)
         return question is not None and elapsed_s(question.at) <= _SAME_QUESTION.total_seconds()
 
-    def _settled(self, channel_id: str, placement: Placement) -> FoundConversation:
+    def _settled(self, channel_id: str, placement: Placement) -> RequestConversation:
         if placement.step != "branch":
-            return FoundConversation(channel_id, placement)
+            return RequestConversation(channel_id, placement)
         if placement.after is None:
-            return FoundConversation(_new_channel(), unknown=placement.unknown)
-        return FoundConversation(
+            return RequestConversation(_new_channel(), unknown=placement.unknown)
+        return RequestConversation(
             self._branch_of(channel_id),
             placement,
             parent=channel_id,
@@ -506,7 +510,7 @@ class Conversations:
             return []
         return [turn.id for turn in tail if turn.id not in shared]
 
-    def _not_restored(self, conversation: FoundConversation) -> Sequence[RequestLine]:
+    def _not_restored(self, conversation: RequestConversation) -> Sequence[RequestLine]:
         """Restore withdrawn lines that the request continues from; return lines not stored yet."""
         placement = conversation.placement
         lines = placement.unknown if placement else conversation.unknown
@@ -620,7 +624,7 @@ class Conversations:
 
     def _read_merged(
         self, lines: Sequence[RequestLine], author: Author, channel_id: str
-    ) -> FoundConversation | None:
+    ) -> RequestConversation | None:
         """Find the current message in a whole prompt that came as one; None if it is not one.
 
         A whole prompt holds a stored question with its reply. What follows the last reply is the
@@ -640,7 +644,7 @@ class Conversations:
                 continue
             words = _without_label(text[at + len(reply) :].strip(), text[:at])
             channel_id = channel_id or turn.channel_id
-            return FoundConversation(channel_id, words=words, is_unreadable=not words)
+            return RequestConversation(channel_id, words=words, is_unreadable=not words)
         return None
 
 
@@ -693,7 +697,7 @@ class Served:
 
     def __init__(self, familiar: Familiar) -> None:
         self.familiar = familiar
-        self._known = KnownLines(familiar.paths.root / KNOWN_FILE, familiar.history)
+        self._known = LineFinder(familiar.paths.root / KNOWN_FILE, familiar.history)
         self.conversations = Conversations(familiar, self._known)
 
     @property

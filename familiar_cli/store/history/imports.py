@@ -46,7 +46,7 @@ from familiar_cli.store.history.same_message import (
     may_be_one_person,
     wording_of,
 )
-from familiar_cli.store.history.selection import Kept, TurnFilter, kept_turns, select_turns
+from familiar_cli.store.history.selection import SourcedTurn, TurnFilter, kept_turns, select_turns
 from familiar_cli.store.history.store import GREETING, HistoryStore, find_message, note_id
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ class Reconciliation:
         self._set_aside = _lines_set_aside(history, place, ids)
         self._compare(by_time(selections, lambda one: one.turn))
 
-    def _compare(self, selections: Sequence[Kept]) -> None:
+    def _compare(self, selections: Sequence[SourcedTurn]) -> None:
         keys = [wording_of(one.turn) for one in selections]
         turns = [one.turn for one in selections]
         lines = [line.key for line in self._lines]
@@ -428,7 +428,7 @@ def _source_line(line: IncomingLine) -> _SourceLine:
 
 def _past_turns(
     history: HistoryStore, place: ChatPlacement, *, everything: bool = False
-) -> Iterator[Kept]:
+) -> Iterator[SourcedTurn]:
     """Yield the turns shown in a channel, or those its new branch would inherit."""
     span = TurnFilter(OWNER, place.parent or place.channel_id, everything=everything)
     for one in select_turns(history, span):
@@ -531,7 +531,7 @@ def _lines_by_channel(history: HistoryStore) -> list[list[_Line]]:
     return [channels[name] for name in sorted(channels, key=lambda name: name not in imported)]
 
 
-def _known_line(selection: Kept) -> _Line:
+def _known_line(selection: SourcedTurn) -> _Line:
     turn = selection.turn
     is_live = not selection.format and turn.source in _LIVE
     return _Line(hash(wording_of(turn)), turn.id, is_live, account_of(turn), turn.channel_id)

@@ -21,7 +21,12 @@ from familiar_cli.store import fts
 from familiar_cli.store.history.events import PLACED, heard_condition, parts_of
 from familiar_cli.store.history.events import parts_condition as in_past
 from familiar_cli.store.history.rows import SELECTED, Turn, to_turn, unpack
-from familiar_cli.store.history.selection import Kept, TurnFilter, turns_around, visible_condition
+from familiar_cli.store.history.selection import (
+    SourcedTurn,
+    TurnFilter,
+    turns_around,
+    visible_condition,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -60,7 +65,7 @@ class TurnHit(NamedTuple):
 
     turn: Turn
     score: float
-    around: tuple[Kept, ...]
+    around: tuple[SourcedTurn, ...]
 
 
 def search(
@@ -311,7 +316,7 @@ _BESIDE_MOVED: Final = (
 )
 
 
-class Recalled(NamedTuple):
+class RecallHit(NamedTuple):
     """A turn that matches.
 
     Args:
@@ -334,7 +339,7 @@ class Recollection(NamedTuple):
         unread: Number of turns not in the full-text table yet.
     """
 
-    turns: tuple[Recalled, ...] = ()
+    turns: tuple[RecallHit, ...] = ()
     unread: int = 0
 
 
@@ -456,7 +461,7 @@ def recall(
         best = [i for _, i in ranked if i in early and i not in leave_out][:limit]
         turns = _read_turns(connection, [*best, *(places[i].before for i in best)])
     matches = (
-        Recalled(
+        RecallHit(
             turns[turn_id],
             scores[turn_id],
             turns.get(places[turn_id].before),

@@ -312,7 +312,7 @@ class TurnFilter(Struct, frozen=True):
         return f" AND {of_past}{sql}", [*past, *values]
 
 
-class Kept(Struct, frozen=True):
+class SourcedTurn(Struct, frozen=True):
     """A turn with its source's metadata.
 
     Args:
@@ -342,7 +342,7 @@ class ImportedFrom(Struct, frozen=True):
     head: str
 
 
-def select_turns(history: HistoryFile, span: TurnFilter) -> Iterator[Kept]:
+def select_turns(history: HistoryFile, span: TurnFilter) -> Iterator[SourcedTurn]:
     """Yield the matching turns, oldest first, in bounded memory."""
     low = 0
     while low < END:
@@ -356,7 +356,7 @@ def select_turns(history: HistoryFile, span: TurnFilter) -> Iterator[Kept]:
 
 def newest_turns(
     history: HistoryFile, span: TurnFilter, limit: int, before_id: int | None = None
-) -> list[Kept]:
+) -> list[SourcedTurn]:
     """Return the newest `limit` matching turns, oldest first.
 
     Turns that were heard late are sorted to the time when they were said.
@@ -377,7 +377,7 @@ def turns_around(
     *,
     viewer: Viewer,
     everything: bool = False,
-) -> list[Kept]:
+) -> list[SourcedTurn]:
     """Return a turn with its neighbours in the channel, oldest first."""
     span = TurnFilter(viewer, turn.channel_id, everything=everything or not turn.stands)
     place = place_of(turn)
@@ -390,7 +390,7 @@ def turns_around(
     return by_time([*above, *map(_to_kept, below[:some])], _kept_turn)
 
 
-def kept_turns(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, Kept]:
+def kept_turns(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, SourcedTurn]:
     """Return these turns with their source's metadata, whether they stand or not."""
     select = f"{_KEPT.format('turns')} WHERE turns.id IN"
     with history.use(create=False) as connection:
@@ -615,13 +615,13 @@ def imported_from(history: HistoryFile, channel_id: str) -> list[ImportedFrom]:
     return [ImportedFrom(*map(unpack, row)) for row in history.rows(sql, (pack(channel_id),))]
 
 
-def _kept_turn(selection: Kept) -> Turn:
+def _kept_turn(selection: SourcedTurn) -> Turn:
     return selection.turn
 
 
-def _to_kept(row: tuple[Any, ...]) -> Kept:
+def _to_kept(row: tuple[Any, ...]) -> SourcedTurn:
     *turn, stated_id, source, estimated, raw = row
-    selection = Kept(
+    selection = SourcedTurn(
         to_turn(tuple(turn)), message_id="" if stated_id is None else unpack(stated_id)
     )
     if source is None:

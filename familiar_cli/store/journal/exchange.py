@@ -482,7 +482,7 @@ WORTH_IT: Final = 2000  # number of loose objects from which `doctor` advises to
 _MOST_PACKS = 8  # number of packs from which they are merged into one
 
 
-class Compacted(Struct, frozen=True):
+class CompactionResult(Struct, frozen=True):
     """What compaction did, or would do.
 
     Args:
@@ -496,7 +496,7 @@ class Compacted(Struct, frozen=True):
     bytes_after: int | None
 
 
-def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compacted:
+def compact_journal(repository: Repository, *, dry_run: bool = False) -> CompactionResult:
     """Pack all loose objects, and all packs once there are many. The caller holds the lock.
 
     Nothing is removed before it is durable in a pack, so a crash leaves at most duplicates. May
@@ -509,7 +509,7 @@ def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compact
     ids = list(dict.fromkeys(ids))
     if dry_run or not ids:
         objects.close()
-        return Compacted(len(ids), before, None if dry_run else before)
+        return CompactionResult(len(ids), before, None if dry_run else before)
     lines: set[str] = set()
     for batch in git_objects.object_batches(map(objects.get, _in_order(repository, ids))):
         lines.add(_write_pack(objects, batch))
@@ -521,7 +521,7 @@ def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compact
             for suffix in (".idx", ".pack"):
                 repository.disk.unlink(pack + suffix)
     _drop_empty(objects.directory)
-    return Compacted(len(ids), before, disk_bytes(repository))
+    return CompactionResult(len(ids), before, disk_bytes(repository))
 
 
 def disk_bytes(repository: Repository) -> int:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from familiar_cli.base import errors
 from familiar_cli.base.text import matching_blocks, sha256_of, shorten_list, typed
 from familiar_cli.store.journal.edits import list_absent
-from familiar_cli.store.journal.exchange import Compacted, compact_journal
+from familiar_cli.store.journal.exchange import CompactionResult, compact_journal
 from familiar_cli.store.journal.history import (
     SHORT,
     FileDiff,
@@ -400,7 +400,7 @@ class MemoryPast:
                     tx.write(change.rel_path, change.after, expect=expect, any_size=True)
         return tx.result
 
-    def compact(self, *, dry_run: bool = False) -> Compacted:
+    def compact(self, *, dry_run: bool = False) -> CompactionResult:
         """Pack the journal.
 
         Raises:
@@ -408,7 +408,7 @@ class MemoryPast:
             FamiliarError: The disk refused a write; nothing is lost.
         """
         if not self._repository.exists:
-            return Compacted(0, 0, 0)
+            return CompactionResult(0, 0, 0)
         with (
             hold_lock(self._store.lock_path, self._store.lock_timeout_s),
             self._history(look=False),

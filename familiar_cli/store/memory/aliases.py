@@ -243,7 +243,7 @@ _SUFFIX: Final = ".md"
 _MOST_NAMED: Final = 3
 
 
-class Named(Struct, frozen=True):
+class SharedName(Struct, frozen=True):
     """A case-folded name and the slugs of everyone who has it."""
 
     name: str
@@ -292,12 +292,12 @@ class Aliases(PageIndex[NamedPerson]):
         "CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT)",
     )
 
-    def find(self, text: str) -> list[Named]:
+    def find(self, text: str) -> list[SharedName]:
         """Return the people named in `text`, in order, each name once; see `memory.mentions`."""
         mentions = find_mentions(text, self._heads, self._known) if self._exists() else []
         keys = dict.fromkeys(mention.key for mention in mentions)
         slugs = self._slugs(keys)
-        return [Named(key, slugs[key]) for key in keys]
+        return [SharedName(key, slugs[key]) for key in keys]
 
     def called(self, name: str) -> tuple[str, ...]:
         """Return the slugs of everyone with the name `name`."""
@@ -318,12 +318,12 @@ class Aliases(PageIndex[NamedPerson]):
         """Return the slugs of everyone who has a file."""
         return {slug for (slug,) in self._rows("SELECT slug FROM people")}
 
-    def collisions(self) -> list[Named]:
+    def collisions(self) -> list[SharedName]:
         """Return each name that several people share."""
         shared = "SELECT key FROM names GROUP BY key HAVING count(*) > 1 ORDER BY key"
         rows = [row for row in self._rows(shared) if not row[0].startswith(BARE)]
         result = self._slugs([key for (key,) in rows])
-        return [Named(key, result[key]) for (key,) in rows]
+        return [SharedName(key, result[key]) for (key,) in rows]
 
     def refresh(self, *, thorough: bool = False) -> None:
         """Read changed files in `people/`. Progress is kept if interrupted.

@@ -60,7 +60,7 @@ _CORES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)  # more at once 
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
 
 
-class Refreshed(Struct, frozen=True):
+class RefreshResult(Struct, frozen=True):
     """The result of updating the index from the files.
 
     Args:
@@ -95,7 +95,7 @@ class Embedded(Struct, frozen=True):
 class Built(Struct, frozen=True):
     """What `build_if_stale` did."""
 
-    refreshed: Refreshed
+    refreshed: RefreshResult
     embedded: Embedded
 
 
@@ -164,7 +164,7 @@ class EmbeddingIndex:
 
     def refresh(
         self, progress: Progress | None = None, *, within_s: float | None = None
-    ) -> Refreshed:
+    ) -> RefreshResult:
         """Update words, links and positions in the index from the files; no model is needed.
 
         Args:
@@ -175,7 +175,7 @@ class EmbeddingIndex:
             IndexUnusableError: The index cannot be written; the memory is untouched.
         """
         if not self.store.root.is_dir():
-            return Refreshed()
+            return RefreshResult()
         return self.use(lambda connection: self.refresh_by(connection, progress, within_s))
 
     def touch(self, rel_paths: Iterable[str]) -> None:
@@ -302,7 +302,7 @@ class EmbeddingIndex:
 
     def refresh_by(
         self, connection: sqlite3.Connection, progress: Progress | None, within_s: float | None
-    ) -> Refreshed:
+    ) -> RefreshResult:
         """As `refresh`, with an open connection."""
         until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
@@ -321,7 +321,7 @@ class EmbeddingIndex:
             scan.note_scan(connection, seen)
         unchanged = seen.same + len(seen.suspects) - len(changed) - unread
         why = _note_of_rebuild(connection)
-        return Refreshed(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)
+        return RefreshResult(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)
 
     def _split(self) -> Split:
         from familiar_cli.store.search.rows import Split
@@ -587,7 +587,7 @@ class Pins(NamedTuple):
     rel_paths: tuple[str, ...] = ()
     unread: int = 0
     problems: tuple[tuple[str, str], ...] = ()
-    fresh: Refreshed = Refreshed()
+    fresh: RefreshResult = RefreshResult()
 
 
 def find_pins(
@@ -629,7 +629,7 @@ def pins_in_files(store: MemoryStore, *, within_s: float | None = None) -> Pins:
 
 def _refresh_and_read(
     index: EmbeddingIndex, connection: sqlite3.Connection, refresh_s: float | None
-) -> tuple[Refreshed, dict[str, bool | None], set[str]]:
+) -> tuple[RefreshResult, dict[str, bool | None], set[str]]:
     """Update the index; return the pins that it knows, and the files that it has not read."""
     fresh = index.refresh_by(connection, None, refresh_s)
     rows = connection.execute("SELECT rel_path, pinned FROM documents WHERE pinned IS NOT 0")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.store.memory.layout import is_page
-from familiar_cli.store.search.build import SOME, EmbeddingIndex, Refreshed
+from familiar_cli.store.search.build import SOME, EmbeddingIndex, RefreshResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +148,7 @@ class Finder:
         done = self.turn_vectors.through_id(embedder, self._turn_texts)
         return self._history().newest_id() - done
 
-    def index_words(self, progress: Progress | None = None) -> Refreshed:
+    def index_words(self, progress: Progress | None = None) -> RefreshResult:
         """Index the words of all memories and turns; vectors come later.
 
         Raises:

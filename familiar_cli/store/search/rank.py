@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.store.history.recall import Recalled
+    from familiar_cli.store.history.recall import RecallHit
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.search.embedder import Spec
 
@@ -532,7 +532,7 @@ _PART_HOURS: Final = 6  # of a day, as in the names of session files
 
 
 def scores_of_turns(
-    turns: Sequence[Recalled],
+    turns: Sequence[RecallHit],
     query: str,
     *,
     speaker: Callable[[Turn], str],

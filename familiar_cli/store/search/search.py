@@ -15,7 +15,7 @@ from familiar_cli.base.times.clock import now, stopwatch_s, to_zone
 from familiar_cli.store import fts
 from familiar_cli.store.search import hits, rank, token_vectors, vectors
 from familiar_cli.store.search.build import (
-    Refreshed,
+    RefreshResult,
     count_lines,
     count_waiting,
     has_vectors_of,
@@ -121,7 +121,7 @@ def _answer_query(
     *,
     progress: Progress | None,
 ) -> SearchResult:
-    fresh = Refreshed()
+    fresh = RefreshResult()
     if options.refresh:
         fresh = index.refresh_by(connection, progress, options.refresh_s)
     if opened and opened.embedder and options.method != "lexical":
@@ -181,7 +181,7 @@ def _with_unindexed(
     )
 
 
-def notes_on(fresh: Refreshed) -> list[str]:
+def notes_on(fresh: RefreshResult) -> list[str]:
     """Return notices about the update of the index before a search."""
     notes = [f"The index was rebuilt: {fresh.rebuilt}"] if fresh.rebuilt else []
     return notes + [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from familiar_cli.store.history.recall import Recalled
+    from familiar_cli.store.history.recall import RecallHit
 
 _AFTER_DAYS: Final = 10
 _BEFORE_DAYS: Final = 5
@@ -599,7 +599,7 @@ OF_PEOPLE: Final = 0.15
 """Added to what people said, where who speaks asks about themselves."""
 
 
-def spread_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
+def spread_scores(turns: Sequence[RecallHit], scores: Sequence[float]) -> list[float]:
     """Adjust the scores of `turns` so that the best ones are spread over the whole time.
 
     A turn with new information comes before one that continues it, and the best turn of each
@@ -615,7 +615,7 @@ def spread_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[fl
     return [score - OF_RANK * (1 - 1 / (1 + rank)) for score, rank in zip(raw, ranks, strict=True)]
 
 
-def latest_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
+def latest_scores(turns: Sequence[RecallHit], scores: Sequence[float]) -> list[float]:
     """Adjust the scores of `turns` in favour of later ones among those that match well."""
     least = LATEST_FLOOR * max(scores, default=0.0)
     fit = sorted((turns[n].turn.at, n) for n, score in enumerate(scores) if score >= least)
@@ -623,7 +623,7 @@ def latest_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[fl
     return [score + gains.get(n, 0.0) for n, score in enumerate(scores)]
 
 
-def people_first_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
+def people_first_scores(turns: Sequence[RecallHit], scores: Sequence[float]) -> list[float]:
     """Adjust scores in favour of what people said over what the familiar did."""
     return [
         score + OF_PEOPLE * (one.turn.role == "user")
@@ -645,7 +645,7 @@ def _novelty(texts: Sequence[str], moments: Sequence[datetime]) -> list[float]:
     return [value / top for value in raw]
 
 
-def _session_ranks(turns: Sequence[Recalled], scores: Sequence[float]) -> list[int]:
+def _session_ranks(turns: Sequence[RecallHit], scores: Sequence[float]) -> list[int]:
     """Rank each turn within its session; the best has 0."""
     order = sorted(range(len(turns)), key=lambda n: (turns[n].turn.channel_id, turns[n].turn.at))
     sessions: list[list[int]] = []

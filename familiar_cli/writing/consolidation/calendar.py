@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
     from pathlib import Path
 
-    from familiar_cli.store.memory.pages.lines import Cited
+    from familiar_cli.store.memory.pages.lines import TurnRange
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.consolidation.engine import FileMaker
 
@@ -169,7 +169,7 @@ class Consolidator:
         states: PeriodStates,
         engine: FileMaker,
         *,
-        chats_of: Callable[[str, Sequence[Cited]], tuple[str, ...]] = lambda *_: (),
+        chats_of: Callable[[str, Sequence[TurnRange]], tuple[str, ...]] = lambda *_: (),
         plans: Plans | None = None,
         wanted_tiers: Collection[periods.Tier] = periods.TIERS,
         only: periods.Period | None = None,

@@ -182,7 +182,7 @@ class DigestStatus(Struct, frozen=True):
         return asdict(self) | told
 
 
-class Distilled(Struct, frozen=True):
+class DigestResult(Struct, frozen=True):
     """Result of making a digest.
 
     Args:
@@ -274,7 +274,7 @@ class Distiller:
         is_time = self._is_time(name, record.made_at if record else "")
         return self._digests[name].switched_on and is_time
 
-    async def make(self, name: Name, *, again: bool = False) -> Distilled:
+    async def make(self, name: Name, *, again: bool = False) -> DigestResult:
         """Make a digest, unless its sources are unchanged.
 
         Args:
@@ -290,20 +290,20 @@ class Distiller:
         tokens = self._count(pages.readable_text(page.body))
         sources = tuple(digest.sources)
         if not digest.items and digest.body is None:
-            return Distilled(name, digest.rel_path, "nothing", tokens)
+            return DigestResult(name, digest.rel_path, "nothing", tokens)
         if not again and self._is_fresh(page, digest):
-            return Distilled(name, digest.rel_path, "unchanged", tokens, sources)
+            return DigestResult(name, digest.rel_path, "unchanged", tokens, sources)
         if self._plan_id(name) in self._plans.waiting:
-            return Distilled(name, digest.rel_path, "held", tokens, sources, self._plan_id(name))
+            return DigestResult(name, digest.rel_path, "held", tokens, sources, self._plan_id(name))
         if not again and self._is_rejected(digest):
-            return Distilled(name, digest.rel_path, "rejected", tokens, sources)
+            return DigestResult(name, digest.rel_path, "rejected", tokens, sources)
         engine = self._engine(name)
         if engine.dry_run and digest.body is None:
-            return Distilled(name, digest.rel_path, "made", tokens, sources)
+            return DigestResult(name, digest.rel_path, "made", tokens, sources)
         digest = replace(digest, items=self._with_unseen(digest))
         made = await engine.make(digest)
         now = tokens if made.held else self._count(pages.readable_text(made.file.after))
-        return Distilled(
+        return DigestResult(
             name,
             digest.rel_path,
             "held" if made.held else "made",

@@ -267,7 +267,7 @@ class EventBullet(Struct, frozen=True):
     text: str
     chats: tuple[str, ...] = ()
     via: str = ""
-    turns: tuple[memory_lines.Cited, ...] = ()
+    turns: tuple[memory_lines.TurnRange, ...] = ()
 
     @property
     def key(self) -> tuple[frozenset[str], str]:
@@ -305,7 +305,7 @@ def bullets_from_session(
     body: str,
     session: str,
     via: str,
-    chats_of: Callable[[Sequence[memory_lines.Cited]], tuple[str, ...]],
+    chats_of: Callable[[Sequence[memory_lines.TurnRange]], tuple[str, ...]],
     code_label: str = ENGLISH.code_block,
 ) -> tuple[EventBullet, ...]:
     """Return the bullets of a session file.

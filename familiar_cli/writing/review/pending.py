@@ -408,7 +408,7 @@ def _reworded(
     return tuple(lines)
 
 
-class Decided(Struct, frozen=True):
+class DecisionResult(Struct, frozen=True):
     """Result of a decision: the files changed or deleted, and the rest of the plan."""
 
     changed: tuple[str, ...]
@@ -475,7 +475,7 @@ def decide_plan(
     dry_run: bool = False,
     history: HistoryStore | None = None,
     numbering: Numbering = PLAIN,
-) -> Decided:
+) -> DecisionResult:
     """Apply the hunks numbered in `apply`, and discard those in `reject`.
 
     `(4, 7)` is line 7 of hunk 4, see `Hunk.part`. All others stay pending. Everything is one
@@ -528,7 +528,7 @@ def decide_plan(
     aside = (layout.PENDING_DIR, layout.REJECTED_DIR)
     changed = tuple(p for p in tx.result.written if not p.startswith(aside))
     deleted = tuple(p for p in tx.result.deleted if not p.startswith(aside))
-    return Decided(changed, rest, deleted, withdrawn)
+    return DecisionResult(changed, rest, deleted, withdrawn)
 
 
 def _withdraw_originals(

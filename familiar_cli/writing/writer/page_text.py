@@ -22,7 +22,7 @@ from familiar_cli.store.memory.pages.visible_lines import is_of_source, private_
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from familiar_cli.store.memory.pages.lines import Cited, Numbering
+    from familiar_cli.store.memory.pages.lines import Numbering, TurnRange
     from familiar_cli.writing.writer.contract import Operation, ProposedLine
 
 
@@ -211,7 +211,7 @@ def _text_size(text: str) -> int:
     return len("".join(without_references(text).split()))
 
 
-def _bullet_text(text: str, turns: Sequence[Cited]) -> str:
+def _bullet_text(text: str, turns: Sequence[TurnRange]) -> str:
     return f"- {text} {citation_comment(turns)}".rstrip()
 
 

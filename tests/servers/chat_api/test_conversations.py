@@ -17,7 +17,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.chat_api.aligning import RequestLine
-from familiar_cli.servers.chat_api.conversations import Conversations, KnownLines
+from familiar_cli.servers.chat_api.conversations import Conversations, LineFinder
 from familiar_cli.store.history.marks import supersede_turn
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.store import HistoryStore
@@ -49,7 +49,7 @@ class Program(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.known = KnownLines(self.familiar.paths.root / "served.sqlite", self.familiar.history)
+        self.known = LineFinder(self.familiar.paths.root / "served.sqlite", self.familiar.history)
         self.conversations = Conversations(self.familiar, self.known)
 
     def teardown(self) -> None:
@@ -180,7 +180,7 @@ def test_a_damaged_file_of_lines_is_made_again(tmp_path) -> None:
     history = HistoryStore(tmp_path / "history.db")
     history.append("harbour", "user", "Hello", author=ME, source=SOURCE)
     (tmp_path / "served.sqlite").write_bytes(b"no database at all, but long enough" * 100)
-    known = KnownLines(tmp_path / "served.sqlite", history)
+    known = LineFinder(tmp_path / "served.sqlite", history)
     assert known.channels([RequestLine("user", "Hello")]) == ["harbour"]
     known.close()
     history.close()

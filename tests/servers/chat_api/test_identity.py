@@ -166,12 +166,12 @@ MESSAGES = st.dictionaries(IDS, st.tuples(IDS, st.sampled_from(["lol", "Hello", 
 def test_n_ids_are_n_turns_and_none_is_the_owners(tmp_path_factory, messages, chance) -> None:
     from familiar_cli.base.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
-    from familiar_cli.servers.chat_api.conversations import Conversations, KnownLines
+    from familiar_cli.servers.chat_api.conversations import Conversations, LineFinder
 
     root = tmp_path_factory.mktemp("home") / "ada"
     (root / "memory").mkdir(parents=True)
     familiar = Familiar(FamiliarPaths(root))
-    known = KnownLines(root / "served.sqlite", familiar.history)
+    known = LineFinder(root / "served.sqlite", familiar.history)
     conversations = Conversations(familiar, known)
     sent = [*messages.items(), *chance.sample(list(messages.items()), len(messages))]
     for message_id, (who, text) in sent:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from familiar_cli.base.languages import CODES, LATIN, questions
 from familiar_cli.base.times.spans import Span, folded
 from familiar_cli.base.who.identity import Author
-from familiar_cli.store.history.recall import Recalled
+from familiar_cli.store.history.recall import RecallHit
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.search.who_when import (
     asked_by,
@@ -30,9 +30,9 @@ START = datetime(2024, 1, 1, 20, tzinfo=UTC)
 ANNA = Author("test", "anna", display_name="Anna")
 
 
-def turn(number: int, text: str, days: float) -> Recalled:
+def turn(number: int, text: str, days: float) -> RecallHit:
     at = START + timedelta(days=days)
-    return Recalled(
+    return RecallHit(
         Turn(number, "den", ANNA, "user", text, at, "text", "test", partial=False), 0.5, None
     )
 

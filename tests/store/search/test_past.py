@@ -7,21 +7,21 @@ from datetime import UTC, datetime
 import pytest
 
 from familiar_cli.base.who.identity import Author
-from familiar_cli.store.history.recall import Recalled
+from familiar_cli.store.history.recall import RecallHit
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.search.rank import WEIGHTS, scores_of_turns
 
 
 def turn(
     number: int, who: str, day: str, text: str = "The fence.", channel: str = "den"
-) -> Recalled:
+) -> RecallHit:
     author = Author("test", who.lower(), display_name=who)
     at = datetime.fromisoformat(f"{day}T20:00").replace(tzinfo=UTC)
     said = Turn(number, channel, author, "user", text, at, "text", "test", partial=False)
-    return Recalled(said, 0.5, None)
+    return RecallHit(said, 0.5, None)
 
 
-def scores(query: str, *turns: Recalled) -> list[float]:
+def scores(query: str, *turns: RecallHit) -> list[float]:
     """Return what is added to each, in units of its weight in the final score."""
     found = scores_of_turns(turns, query, speaker=lambda t: t.author.display_name, zone=UTC)
     return [score / WEIGHTS.relevance - 0.5 for score in found]

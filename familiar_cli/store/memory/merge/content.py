@@ -394,7 +394,7 @@ def _evidence_place(block: MergeBlock) -> int:
     return len(bare[:at].rstrip(" \t"))
 
 
-def _cited_turns(block: MergeBlock) -> set[memory_lines.Cited]:
+def _cited_turns(block: MergeBlock) -> set[memory_lines.TurnRange]:
     """Return each turn that a text cites; an implausible range counts as one."""
     return {
         turn
@@ -402,7 +402,7 @@ def _cited_turns(block: MergeBlock) -> set[memory_lines.Cited]:
         for turn in (
             [one]
             if len(one.ids) <= one.last - one.first
-            else [memory_lines.Cited(one.instance, number, number) for number in one.ids]
+            else [memory_lines.TurnRange(one.instance, number, number) for number in one.ids]
         )
     }
 

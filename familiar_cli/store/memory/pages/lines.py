@@ -42,7 +42,7 @@ _MOST_IN_RANGE: Final = 10_000  # limits the damage of a typo
 _NEWEST: Final = 20
 
 
-class Cited(NamedTuple):
+class TurnRange(NamedTuple):
     """A range of consecutive turns.
 
     Args:
@@ -78,14 +78,14 @@ class Numbering(Struct, frozen=True):
     origins: Callable[[Collection[int]], Mapping[int, tuple[str, int]]] = lambda _: {}
     days: Callable[[Collection[int], Viewer], Mapping[int, date]] = lambda _, __: {}
 
-    def cite(self, turn_ids: Iterable[int]) -> list[Cited]:
+    def cite(self, turn_ids: Iterable[int]) -> list[TurnRange]:
         """Return the citations for local turns."""
         wanted = set(turn_ids)
         elsewhere = self.origins(wanted) if wanted else {}
         items = (elsewhere.get(turn_id, (self.own, turn_id)) for turn_id in wanted)
-        return _join_citations(Cited(instance, number, number) for instance, number in items)
+        return _join_citations(TurnRange(instance, number, number) for instance, number in items)
 
-    def local(self, cited: Cited) -> Mapping[int, int]:
+    def local(self, cited: TurnRange) -> Mapping[int, int]:
         """Return the local ids of a citation's turns held here, by number."""
         instance = cited.instance or self.began
         if instance == self.own:
@@ -162,13 +162,13 @@ class Numbering(Struct, frozen=True):
         """Tell whether every turn that a line cites is stored here."""
         return all(len(self.local(one)) == len(one.ids) for one in citations_in(text))
 
-    def without(self, citations: Iterable[Cited], gone: Collection[int]) -> list[Cited]:
+    def without(self, citations: Iterable[TurnRange], gone: Collection[int]) -> list[TurnRange]:
         """Remove local turns from citations, keeping turns not stored here."""
-        left: list[Cited] = []
+        left: list[TurnRange] = []
         for one in citations:
             fallen = {number for number, local in self.local(one).items() if local in gone}
             if fallen:
-                left += (Cited(one.instance, n, n) for n in one.ids if n not in fallen)
+                left += (TurnRange(one.instance, n, n) for n in one.ids if n not in fallen)
             else:
                 left.append(one)
         return _join_citations(left)
@@ -208,7 +208,7 @@ def rename_turns(text: str, old: Collection[str], new: str, numbers: Collection[
     """
 
     def replaced(comment: re.Match[str]) -> str:
-        citations = [Cited(c.instance, n, n) for c in citations_in(comment[0]) for n in c.ids]
+        citations = [TurnRange(c.instance, n, n) for c in citations_in(comment[0]) for n in c.ids]
         meant = {one for one in citations if one.instance in old and one.first in numbers}
         if not meant or turn_count(comment[0]) > _MOST_IN_RANGE:
             return comment[0]
@@ -228,20 +228,20 @@ PLAIN: Final = Numbering()
 """For a familiar on one machine whose citations name no instance."""
 
 
-def citations_in(text: str) -> list[Cited]:
+def citations_in(text: str) -> list[TurnRange]:
     """Return the citations of a text, in order."""
     return [one for comment in _REFERENCE.finditer(text) for one in _parse_citations(comment[1])]
 
 
-def parse_turn_name(text: str) -> Cited | None:
+def parse_turn_name(text: str) -> TurnRange | None:
     """Resolve `12` or `laptop-7f3a:12` to a turn, or None."""
     if not _TURN_NAME.fullmatch(text):
         return None
     instance, _, number = text.rpartition(":")
-    return Cited(instance, int(number), int(number))
+    return TurnRange(instance, int(number), int(number))
 
 
-def _parse_citations(body: str) -> Iterator[Cited]:
+def _parse_citations(body: str) -> Iterator[TurnRange]:
     instance = ""
     for match in _RANGE.finditer(body):
         if not match[2]:
@@ -250,17 +250,17 @@ def _parse_citations(body: str) -> Iterator[Cited]:
         instance = match[1] or instance
         first, last = int(match[2]), int(match[3] or match[2])
         if last >= first:
-            yield Cited(instance, first, last)
+            yield TurnRange(instance, first, last)
 
 
-def citation_comment(turns: Iterable[Cited | int]) -> str:
+def citation_comment(turns: Iterable[TurnRange | int]) -> str:
     """Return the comment that cites `turns`; empty for none.
 
     Args:
         turns: A plain number refers to the original instance.
     """
     citations = _join_citations(
-        one if isinstance(one, Cited) else Cited("", one, one) for one in turns
+        one if isinstance(one, TurnRange) else TurnRange("", one, one) for one in turns
     )
     groups = (
         (f"{instance}:" if instance else "") + ", ".join(map(_format_range, group))
@@ -270,9 +270,9 @@ def citation_comment(turns: Iterable[Cited | int]) -> str:
     return f"<!-- turns {body} -->" if body else ""
 
 
-def _join_citations(citations: Iterable[Cited]) -> list[Cited]:
+def _join_citations(citations: Iterable[TurnRange]) -> list[TurnRange]:
     """Merge citations into as few ranges as possible, sorted by instance and number."""
-    found: list[Cited] = []
+    found: list[TurnRange] = []
     for one in sorted(citations):
         last = found[-1] if found else None
         if last and last.instance == one.instance and one.first <= last.last + 1:
@@ -282,13 +282,13 @@ def _join_citations(citations: Iterable[Cited]) -> list[Cited]:
     return found
 
 
-def _format_range(one: Cited) -> str:
+def _format_range(one: TurnRange) -> str:
     return f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
 
 
 def number_spans(turn_ids: Iterable[int]) -> str:
     """Format `turn_ids` as ranges: `12-14, 20`."""
-    return ", ".join(map(_format_range, _join_citations(Cited("", n, n) for n in turn_ids)))
+    return ", ".join(map(_format_range, _join_citations(TurnRange("", n, n) for n in turn_ids)))
 
 
 def turn_ids(line: str, numbering: Numbering) -> tuple[int, ...]:
@@ -327,7 +327,7 @@ def last_turn(line: str, numbering: Numbering = PLAIN) -> int | None:
     return max((n for one in citations_in(line) for n in _last_ids(one, numbering)), default=None)
 
 
-def _last_ids(one: Cited, numbering: Numbering) -> Iterable[int]:
+def _last_ids(one: TurnRange, numbering: Numbering) -> Iterable[int]:
     instance = one.instance or numbering.began
     return (one.last,) if instance == numbering.own else numbering.local(one).values()
 
@@ -342,7 +342,7 @@ def without_references(text: str) -> str:
     return _REFERENCE.sub("", without_confirmation(text))
 
 
-def citing(line: str, turns: Iterable[Cited]) -> str:
+def citing(line: str, turns: Iterable[TurnRange]) -> str:
     """Return a line that cites these turns instead of those that it cites."""
     bare = line.rstrip("\r\n")
     cited = f"{without_references(bare).rstrip()} {citation_comment(turns)}"

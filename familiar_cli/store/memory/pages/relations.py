@@ -75,7 +75,7 @@ class Relation(Struct, frozen=True):
     name: str
     since: str = ""
     until: str = ""
-    evidence: tuple[memory_lines.Cited, ...] = ()
+    evidence: tuple[memory_lines.TurnRange, ...] = ()
     line: int = 0
     private: frozenset[str] = frozenset()
 
@@ -205,7 +205,7 @@ def _relation_words(words: str) -> str:
     return text if is_one else ""
 
 
-def _parse_span(rest: str) -> tuple[str, str, tuple[memory_lines.Cited, ...]]:
+def _parse_span(rest: str) -> tuple[str, str, tuple[memory_lines.TurnRange, ...]]:
     """Parse start, end and turns from the parenthesis after a link."""
     turns = _TURNS.search(rest)
     evidence = tuple(memory_lines.citations_in(f"<!-- turns {turns[1]} -->")) if turns else ()

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.store.memory.pages.lines import (
     PLAIN,
-    Cited,
     Numbering,
+    TurnRange,
     citation_comment,
     citations_in,
     last_turn,
@@ -34,7 +34,7 @@ BEGAN_ELSEWHERE = Numbering("desk-9c2d", "laptop-7f3a", lambda _, ids: {n: n + 1
 
 
 def as_cited(turns):
-    return [Cited(instance, number, number) for instance, number in turns]
+    return [TurnRange(instance, number, number) for instance, number in turns]
 
 
 def as_turns(citations):
@@ -114,10 +114,10 @@ def test_what_is_not_held_here_stays_when_other_turns_go() -> None:
     originals=st.dictionaries(st.integers(24, 47), st.integers(1, 23)),
 )
 def test_a_line_cites_the_turns_that_stay_in_place_of_their_doubles(ids, originals) -> None:
-    line = f"- a line {citation_comment([*BOTH.cite(ids), Cited('server-1', 5, 6)])}\n"
+    line = f"- a line {citation_comment([*BOTH.cite(ids), TurnRange('server-1', 5, 6)])}\n"
     left = BOTH.cite_originals(line, originals)
     assert turn_ids(left, BOTH) == tuple(sorted({originals.get(n, n) for n in ids}))
-    assert Cited("server-1", 5, 6) in citations_in(left)
+    assert TurnRange("server-1", 5, 6) in citations_in(left)
     assert (left == line) == originals.keys().isdisjoint(ids)
 
 

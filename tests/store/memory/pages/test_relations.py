@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.languages import tables
 from familiar_cli.base.who.visibility import channel_scope
-from familiar_cli.store.memory.pages.lines import Cited
+from familiar_cli.store.memory.pages.lines import TurnRange
 from familiar_cli.store.memory.pages.relations import (
     Relation,
     line_of,
@@ -40,15 +40,15 @@ def test_a_line_says_what_the_page_is_to_another() -> None:
         "people/discord-42.md",
         "Robin",
         since="2024-03",
-        evidence=(Cited("laptop-7f3a", 12, 15),),
+        evidence=(TurnRange("laptop-7f3a", 12, 15),),
         line=5,
     )
 
 
 def test_the_comment_of_a_line_is_its_evidence_too() -> None:
     assert one("- knows [Bo](bo.md) <!-- turns 3; desk-9c2d:4 -->").evidence == (
-        Cited("", 3, 3),
-        Cited("desk-9c2d", 4, 4),
+        TurnRange("", 3, 3),
+        TurnRange("desk-9c2d", 4, 4),
     )
 
 
@@ -144,7 +144,7 @@ def test_a_private_relation_says_to_whom_it_is_kept() -> None:
 
 @given(relation=WORDS, name=WORDS, since=DATES, until=DATES, turns=st.sets(st.integers(1, 99)))
 def test_what_is_written_is_read_again(relation, name, since, until, turns) -> None:
-    evidence = tuple(Cited("laptop-7f3a", n, n) for n in sorted(turns))
+    evidence = tuple(TurnRange("laptop-7f3a", n, n) for n in sorted(turns))
     made = Relation(relation, "people/bo.md", name, since, until, evidence)
     found = one(line_of(made, "bo.md"))
     assert (found.relation, found.target, found.since, found.until) == (

@@ -11,7 +11,7 @@ import pytest
 
 from familiar_cli.base import files
 from familiar_cli.store.memory import aliases as module
-from familiar_cli.store.memory.aliases import Aliases, Named
+from familiar_cli.store.memory.aliases import Aliases, SharedName
 from familiar_cli.store.memory.layout import ALIASES_JSON
 from familiar_cli.store.memory.store.store import MemoryStore
 
@@ -59,7 +59,7 @@ def test_two_people_of_one_name_are_both_found(store, names) -> None:
     person(store, "discord-42", "Bee")
     person(store, "discord-7", "bee")
     assert found(names, "ask @bee") == {"bee": ("discord-42", "discord-7")}
-    assert names.collisions() == [Named("bee", ("discord-42", "discord-7"))]
+    assert names.collisions() == [SharedName("bee", ("discord-42", "discord-7"))]
 
 
 def test_the_file_says_what_the_index_says(store, names) -> None:
