@@ -79,9 +79,9 @@ class TestLog:
     def test_of_one_file_among_thousands_of_commits_takes_less_than_a_second(self, world) -> None:
         for n in range(300):
             world.store.append_file(f"people/{n % 50}.md", f"{n}\n")
-        begun = time.perf_counter()
+        begun = time.process_time()
         assert len(world.past.log("people/7.md")) == 6
-        assert time.perf_counter() - begun < 1.0
+        assert time.process_time() - begun < 1.0
 
 
 class TestFindingACommit:

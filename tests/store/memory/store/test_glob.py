@@ -69,7 +69,7 @@ def test_glob_stopped_at_its_cap_in_file_system_order(full) -> None:
 
 def test_a_pattern_of_a_model_ends_soon(store) -> None:
     store.write_file("/".join(["a"] * 60) + "/" + "a" * 200, "x")
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert store.glob("**/a/" * 60 + "b") == []
     assert store.glob("**/" + "a*" * 100 + "b") == []
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
