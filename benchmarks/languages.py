@@ -21,7 +21,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.store.search import server_embedder
 from familiar_cli.store.search.build import EmbeddingIndex
-from familiar_cli.store.search.embedder_choice import choose_embedder
+from familiar_cli.store.search.finding import choose_embedder
 from familiar_cli.store.search.search import search_memory
 from familiar_cli.store.search.types import SearchOptions
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import counted, fold, one_line, slugify
 from familiar_cli.context.lore_keys import KeyMatcher, Messages
+from familiar_cli.context.types import KEPT_BACK
 from familiar_cli.store.memory.layout import CARD_JSON, LORE_DIR
 from familiar_cli.store.memory.pages.front_matter import LorePage, parse_lore
 from familiar_cli.store.memory.pages.lore_settings import (
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.store import MemoryStore
 
-KEPT_BACK: Final = "its book holds it back now"
 _MOST_MESSAGES: Final = 5_000
 _PERCENT: Final = 100
 _KINDS: Final = {

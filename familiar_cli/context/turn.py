@@ -22,7 +22,7 @@ from familiar_cli.base.who.identity import Labels, Me
 from familiar_cli.context.replies import GoingOn
 from familiar_cli.context.request import Assembled, ContextRequest
 from familiar_cli.context.trace import Trace, make_trace
-from familiar_cli.llm.asking import empty_reply
+from familiar_cli.llm.reply import empty_reply
 from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 from familiar_cli.store.memory.pages.lines import KnownTexts

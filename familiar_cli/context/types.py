@@ -14,6 +14,9 @@ from familiar_cli.store.history.rows import Turn  # noqa: TC001  # `help()` reso
 
 Role = Literal["system", "user", "assistant"]
 
+KEPT_BACK: Final = "its book holds it back now"
+"""Begins the reason for which an entry of a lorebook is not offered in a turn."""
+
 
 class Modality(StrEnum):
     """How a turn reaches the familiar."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import BadReplyError, RequestRefusedError, UnusableReplyError
+from familiar_cli.base.errors import RequestRefusedError, UnusableReplyError
 from familiar_cli.base.markdown import code_in
 from familiar_cli.base.text import one_line, whole_sentences
 from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.llm.reply import empty_reply
 from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.llm.types import (
     ChatModel,
@@ -238,27 +239,6 @@ async def ask_side_model(
     if not completion.text.strip():
         raise empty_reply(model, completion)
     return completion
-
-
-def empty_reply(model: ChatModel, completion: Completion) -> BadReplyError:
-    """Build the error for an empty reply."""
-    why = completion.finish_reason
-    if why == "length" and completion.thinking:
-        return BadReplyError(
-            f"The model {model.name!r} used up its limit of {model.max_tokens:,} tokens with "
-            "thinking, and replied nothing",
-            hint="`familiar config set llm.max_tokens N` with a larger number leaves room for a "
-            "reply.",
-        )
-    if completion.thinking:
-        return BadReplyError(
-            f"The model {model.name!r} sent only its thinking, and no reply",
-            hint="Try again, or choose another model: `familiar config set llm.model M`.",
-        )
-    return BadReplyError(
-        f"The model {model.name!r} returned an empty reply" + (f" ({why})" if why else ""),
-        hint="`familiar context --last` shows what was sent.",
-    )
 
 
 def _ms_since(start_s: float) -> float:

@@ -24,6 +24,8 @@ from familiar_cli.llm.types import Completion, Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from familiar_cli.llm.types import ChatModel
+
 DONE: Final = "[DONE]"
 _LINE_END: Final = re.compile(rb"\r\n?|\n")  # and no other: JSON strings may hold U+2028
 _FIELDS: Final = frozenset({"data", "event", "id", "retry"})
@@ -374,6 +376,27 @@ class StreamedReply:
             raise BadReplyError(
                 f"The reply is longer than {MAX_REPLY_CHARS:,} characters; the rest was not read"
             )
+
+
+def empty_reply(model: ChatModel, completion: Completion) -> BadReplyError:
+    """Build the error for an empty reply."""
+    why = completion.finish_reason
+    if why == "length" and completion.thinking:
+        return BadReplyError(
+            f"The model {model.name!r} used up its limit of {model.max_tokens:,} tokens with "
+            "thinking, and replied nothing",
+            hint="`familiar config set llm.max_tokens N` with a larger number leaves room for a "
+            "reply.",
+        )
+    if completion.thinking:
+        return BadReplyError(
+            f"The model {model.name!r} sent only its thinking, and no reply",
+            hint="Try again, or choose another model: `familiar config set llm.model M`.",
+        )
+    return BadReplyError(
+        f"The model {model.name!r} returned an empty reply" + (f" ({why})" if why else ""),
+        hint="`familiar context --last` shows what was sent.",
+    )
 
 
 def first_choice(choices: object) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def home(server):
 
 def forget_failures() -> None:
     """Begin as a new process does."""
-    from familiar_cli.store.search.embedder_choice import _cached_server
+    from familiar_cli.store.search.finding import _cached_server
 
     _cached_server.cache_clear()
 

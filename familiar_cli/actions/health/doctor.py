@@ -231,7 +231,7 @@ def server(target: CheckTarget) -> Iterator[Diagnosis]:
 def embedding(target: CheckTarget) -> Iterator[Diagnosis]:
     """Request a vector from the server of embeddings; without a model, look for one here."""
     from familiar_cli.store.search.embedder import is_remote, read_queries
-    from familiar_cli.store.search.embedder_choice import choose_embedder
+    from familiar_cli.store.search.finding import choose_embedder
 
     opened = choose_embedder(target.config.embedding, target.cache)
     embedder = opened.embedder

@@ -334,7 +334,7 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
 def recall(target: CheckTarget) -> Iterator[Diagnosis]:
     """Count the turns and the lines of memory that can be found by meaning."""
     from familiar_cli.store.search.build import EmbeddingIndex, has_vectors_of
-    from familiar_cli.store.search.embedder_choice import choose_embedder
+    from familiar_cli.store.search.finding import choose_embedder
     from familiar_cli.store.search.turn_vectors import TurnVectors
 
     opened = choose_embedder(target.config.embedding, target.cache)

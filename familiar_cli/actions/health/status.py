@@ -9,13 +9,12 @@ from msgspec import Struct
 
 from familiar_cli.actions.memory.audience import Audience, survey_audience
 from familiar_cli.base.config.home import FamiliarPaths, chosen_familiar, list_familiars
-from familiar_cli.base.errors import FamiliarError, LockedError
+from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import is_plain
-from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import iso
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import WRITER
-from familiar_cli.store.history.schema import find_damage
+from familiar_cli.store.history.schema import damage_notice
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.memory.layout import REMINDERS, TASKS
 from familiar_cli.store.passes import WRITING, summary_name
@@ -253,28 +252,6 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
 
 
 _CHECK_S: Final = 2.0  # at most, for a look at a history of gigabytes
-
-
-def damage_notice(path: Path, limit_s: float) -> str:
-    """Describe the damage to a history, and the command that repairs it; empty if none is found.
-
-    Args:
-        limit_s: How long to look.
-    """
-    if not is_plain(path):
-        return ""
-    try:
-        damage = find_damage(path, limit_s)
-    except LockedError:
-        return ""
-    except FamiliarError as error:
-        damage = str(error)
-    if not damage:
-        return ""
-    text = one_line(damage, 200)
-    return (
-        f"{path.name} is damaged ({text}): run `familiar doctor`, then `familiar history salvage`"
-    )
 
 
 def problems_of(paths: FamiliarPaths) -> Iterator[str]:

@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from familiar_cli.base.times.clock import now
 from familiar_cli.context.budget import MESSAGE_TOKENS, Allowance, Window, prompt_allowance
-from familiar_cli.context.lore_gates import LoreGates
 from familiar_cli.context.providers.character import CharacterProvider
-from familiar_cli.context.providers.passages import Sight
+from familiar_cli.context.providers.passages import Sight, open_gates
 from familiar_cli.context.providers.pins import PinnedMemory
 from familiar_cli.context.request import ContextRequest
 from familiar_cli.context.tiers import DEEP, LARGE_WINDOW
@@ -156,7 +155,7 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
 def sight_of(familiar: Familiar, setup: TurnSetup, request: ContextRequest) -> Sight:
     """Return the memory filter of a turn, ignoring which turns its prompt already contains."""
     macros = setup.character.macros_of(request)
-    gates = LoreGates(familiar.memory, familiar.history, request, macros)
+    gates = open_gates(familiar.memory, familiar.history, request, macros)
     return Sight(
         request.viewer, frozenset, macros, request.phrases, familiar.numbering, gates=gates
     )

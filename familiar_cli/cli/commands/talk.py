@@ -230,7 +230,7 @@ def ask(
 
 
 def _warn_of_damage(out: Output, familiar: Familiar) -> None:
-    from familiar_cli.actions.health.status import damage_notice
+    from familiar_cli.store.history.schema import damage_notice
 
     if notice := damage_notice(familiar.paths.history, _CHECK_S):
         out.warn(notice)

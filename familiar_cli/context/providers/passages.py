@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct, field
@@ -17,9 +17,9 @@ from msgspec import Struct, field
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import body_start, bullet, scan, title_of
 from familiar_cli.base.text import one_line, sha256_of
-from familiar_cli.context.lore_gates import KEPT_BACK
 from familiar_cli.context.lore_placement import place_of, place_piece
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
+from familiar_cli.context.types import KEPT_BACK
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.store.memory.pages import lines as memory_lines
@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from familiar_cli.context.character import Macros
     from familiar_cli.context.lore_gates import LoreGates
     from familiar_cli.context.providers.packing import PackedSource
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.context.types import Contribution
+    from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.pages.lore_settings import LoreSettings
+    from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.search.types import Hit
 
 CITED_SHARE: Final = 0.5
@@ -58,6 +61,20 @@ _NOT_ITS_WORDS: Final = "only its keys match"
 NAME_ALONE: Final = "the only match is a word that may be its person's name"
 _BOLD_SPEAKER: Final = re.compile(r"^\*\*([^*\n:]+):\*\*", re.MULTILINE)
 _EMPTY: Final = "it is empty apart from headings and comments"
+
+
+def open_gates(
+    store: MemoryStore, history: HistoryStore, request: ContextRequest, macros: Macros
+) -> Callable[[], LoreGates]:
+    """Return what opens the gates of a turn, once, if a lore entry is found."""
+
+    @cache
+    def opened() -> LoreGates:
+        from familiar_cli.context.lore_gates import LoreGates  # noqa: PLC0415  # few prompts have lore
+
+        return LoreGates(store, history, request, macros)
+
+    return opened
 
 
 class PartlyHiddenFile(Struct, frozen=True):
@@ -116,7 +133,7 @@ class Sight(Struct, frozen=True):
         phrases: The language of labels.
         numbering: The mapping of citations to turns.
         has_past: The question is about the past; otherwise ended lines are hidden.
-        gates: The gates of lorebooks; None to leave them open.
+        gates: Returns the gates of lorebooks; None to leave them open.
     """
 
     viewer: Viewer
@@ -125,7 +142,7 @@ class Sight(Struct, frozen=True):
     phrases: Phrases = ENGLISH
     numbering: memory_lines.Numbering = memory_lines.PLAIN
     has_past: bool = False
-    gates: LoreGates | None = None
+    gates: Callable[[], LoreGates] | None = None
 
     def of(self, rel_path: str, text: str) -> PartlyHiddenFile:
         """Return the visible part of a file."""
@@ -149,12 +166,14 @@ class Sight(Struct, frozen=True):
         page = parse_lore(text)
         if not page.enabled:
             return DISABLED
-        return self.gates.reason(rel_path, page) if self.gates else ""
+        return (
+            self.gates().reason(rel_path, page) if self.gates and page.entry_id is not None else ""
+        )
 
     def settings_of(self, rel_path: str, text: str) -> LoreSettings | None:
         """Return the settings of a lore entry, if a book has any."""
         is_lore = rel_path.startswith(f"{LORE_DIR}/")
-        return self.gates.settings(rel_path, text) if self.gates and is_lore else None
+        return self.gates().settings(rel_path, text) if self.gates and is_lore else None
 
     def place(self, piece: Contribution, rel_path: str, text: str, body: str) -> Contribution:
         """Return a piece of a file at the place that its book gives it.

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import USEFUL_TOKENS, counted
-from familiar_cli.context.lore_gates import LoreGates
 from familiar_cli.context.providers.packing import (
     Excerpt,
     Filling,
@@ -26,7 +25,7 @@ from familiar_cli.context.providers.packing import (
     fill_room,
     rank_pieces,
 )
-from familiar_cli.context.providers.passages import Gatherer, Sight
+from familiar_cli.context.providers.passages import Gatherer, Sight, open_gates
 from familiar_cli.context.providers.past_turns import Recall, Recaller
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Contribution, Layer, Subject
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.context.character import Macros
+    from familiar_cli.context.lore_gates import LoreGates
     from familiar_cli.context.providers.pins import Pinned
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.llm.tokens import TokenCounter
@@ -160,7 +160,7 @@ class Retrieval:
         self._refresh_s = refresh_s
         self._most_tokens = most_tokens
         self._line_tokens = line_tokens
-        self._gates: tuple[ContextRequest, LoreGates] | None = None
+        self._gates: tuple[ContextRequest, Callable[[], LoreGates]] | None = None
         self._heard: tuple[ContextRequest, list[Turn]] | None = None
 
     def look(
@@ -250,7 +250,7 @@ class Retrieval:
         has_past = asks_for_past(request.query)
         numbering = self.memory.numbering
         if self._gates is None or self._gates[0] is not request:
-            gates = LoreGates(self.memory.store, self.memory.history, request, macros)
+            gates = open_gates(self.memory.store, self.memory.history, request, macros)
             self._gates = request, gates
         gates = self._gates[1]
         return Sight(request.viewer, shown, macros, request.phrases, numbering, has_past, gates)

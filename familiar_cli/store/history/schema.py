@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
+from familiar_cli.base.files import is_plain
 from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, transaction
-from familiar_cli.base.text import typed
+from familiar_cli.base.text import one_line, typed
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.history.rows import UNREAD, DamagedRowError, Row, pack, to_number
 
@@ -288,6 +289,28 @@ def find_damage(path: Path, limit_s: float = math.inf) -> str:
                 return ""
             raise
     return "" if lines == ["ok"] else "; ".join(lines)
+
+
+def damage_notice(path: Path, limit_s: float) -> str:
+    """Describe the damage to a history, and the command that repairs it; empty if none is found.
+
+    Args:
+        limit_s: How long to look.
+    """
+    if not is_plain(path):
+        return ""
+    try:
+        damage = find_damage(path, limit_s)
+    except LockedError:
+        return ""
+    except FamiliarError as error:
+        damage = str(error)
+    if not damage:
+        return ""
+    text = one_line(damage, 200)
+    return (
+        f"{path.name} is damaged ({text}): run `familiar doctor`, then `familiar history salvage`"
+    )
 
 
 @contextmanager

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from familiar_cli.base.config import environment
 from familiar_cli.base.config.home import cache_dir
-from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.errors import ConfigError, FamiliarError
 from familiar_cli.store.memory.layout import is_page
 from familiar_cli.store.search.build import SOME, EmbeddingIndex, RefreshResult
 
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.config.schema import EmbeddingSettings
     from familiar_cli.base.jobs import Jobs
+    from familiar_cli.llm.embedding_slot import EmbeddingServer
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.search.embedder import EmbedderChoice
+    from familiar_cli.store.search.server_embedder import ServerEmbedder
     from familiar_cli.store.search.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
     from familiar_cli.store.search.types import SearchOptions, SearchResult
 
@@ -75,8 +78,6 @@ class Finder:
     @cached_property
     def embedder(self) -> EmbedderChoice:
         """The embedding model, or why there is none."""
-        from familiar_cli.store.search.embedder_choice import choose_embedder  # noqa: PLC0415  # as above
-
         return choose_embedder(self._embedding, cache_dir())
 
     def load_embedder(self, *, optimised: bool = False) -> None:
@@ -249,3 +250,34 @@ class Finder:
 
         # It stops on request between steps, each of which is atomic.
         await in_thread(forward)
+
+
+def choose_embedder(settings: EmbeddingSettings, cache_dir: Path) -> EmbedderChoice:
+    """Return the configured embedder: at a server, or on this machine.
+
+    Nothing is loaded or connected until it is used.
+
+    Args:
+        settings: The `[embedding]` table.
+        cache_dir: Directory of model files, and of what is known of servers.
+    """
+    from familiar_cli.llm.embedding_slot import prefixes_for, resolve_embedding_server  # noqa: PLC0415
+    from familiar_cli.store.search import embedder  # noqa: PLC0415  # loads numpy
+
+    try:
+        server = resolve_embedding_server(settings)
+    except ConfigError as error:
+        return embedder.EmbedderChoice(None, str(error), error.hint or "")
+    if server is None:
+        model = environment.embedding_model() or settings.model
+        return embedder.open_embedder(model, cache_dir, prefixes_for(settings, model))
+    lacking = embedder.lacking_libraries("numpy")
+    return lacking or embedder.EmbedderChoice(_cached_server(server, cache_dir / "embeddings.json"))
+
+
+@cache
+def _cached_server(server: EmbeddingServer, notes: Path) -> ServerEmbedder:
+    """Return this process's only embedder for a server."""
+    from familiar_cli.store.search.server_embedder import ServerEmbedder  # noqa: PLC0415  # loads asyncio
+
+    return ServerEmbedder(server, notes)

@@ -13,7 +13,7 @@ from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.text import counted
 from familiar_cli.base.times.clock import now, stopwatch_s, to_zone
 from familiar_cli.store import fts
-from familiar_cli.store.search import hits, rank, token_vectors, vectors
+from familiar_cli.store.search import hits, rank
 from familiar_cli.store.search.build import (
     RefreshResult,
     count_lines,
@@ -240,6 +240,8 @@ class _IndexQuery(Struct):
         spec = None
         speakers = people_among({line.speaker for line in candidates}, self.query)
         if meaning is not None:
+            from familiar_cli.store.search import token_vectors  # noqa: PLC0415  # loads numpy
+
             spec, near = meaning.embedder.spec, meaning.cosines
             lines = parts_of_pieces(candidates)
             made_of = _passages_of(pieces, lines)
@@ -429,6 +431,8 @@ def _passages_of(pieces: Pieces, lines: PieceParts) -> PieceParts:
 
 def _cosines_of(near: Cosines, lines: PieceParts, passages: PieceParts) -> dict[int, float]:
     """Return the cosines of lines and passages; a passage has its nearest line's."""
+    from familiar_cli.store.search import vectors  # noqa: PLC0415  # loads numpy
+
     of_passages = near.largest(passages.firsts, passages.ends).tolist()
     result = zip(passages.ids.tolist(), of_passages, strict=True)
     cosines = near.of(lines.ids)

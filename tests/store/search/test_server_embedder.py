@@ -9,7 +9,7 @@ from familiar_cli.base.config.schema import EmbeddingSettings
 from familiar_cli.llm.embedding_slot import prefixes_for, resolve_embedding_server
 from familiar_cli.store.search import server_embedder
 from familiar_cli.store.search.embedder import EmbedderError
-from familiar_cli.store.search.embedder_choice import choose_embedder
+from familiar_cli.store.search.finding import choose_embedder
 from familiar_cli.store.search.turn_vectors import TurnVectors
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.server import closed_port
