@@ -54,7 +54,7 @@ def test_the_form_makes_a_familiar_with_its_model_and_owner(client) -> None:
 
 
 def test_a_card_that_is_uploaded_counts_instead_of_the_template(client) -> None:
-    card = next(EXAMPLES.rglob("*.png"))
+    card = next((EXAMPLES / "cards").rglob("*.png"))
     files = {"card": (card.name, card.read_bytes(), "image/png")}
     answer = client.post(SETUP, data={**CHOICES, "name": "Mine"}, files=files)
     assert answer.status_code == 303, answer.text
