@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.languages import ENGLISH, Phrases
-from familiar_cli.base.markdown import scan, without_marks
+from familiar_cli.base.markdown import scan, split_lines, without_marks
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.text import fold_word, one_line, sha256_of
 from familiar_cli.base.times.clock import now, since_1970, to_zone
@@ -413,6 +413,17 @@ def _load_files(
     return result
 
 
+def _without_gap(line: _Line, text: str) -> _Line:
+    """Leave out the headings of a line that stand above lines of others, who see the page less."""
+    start, end = line.place
+    own, size = reversed(split_lines(line.text)), 0
+    for one, other in zip(reversed(split_lines(text[start:end])), own, strict=False):
+        if one != other:
+            break
+        size += len(one)
+    return line._replace(place=CharRange(end - size, end)) if size else line
+
+
 class _Writer:
     """Extracts the texts of hits from their files."""
 
@@ -444,6 +455,8 @@ class _Writer:
             # It was changed after it was indexed.
             shown = _HitText(line.place, line.place, line.text, 1, line.text)
             return self._written(scored, file, score, line, shown)
+        if self._options.viewer.is_owner:
+            line = _without_gap(line, text)
         place = line.place
         if not self._options.lines:
             passage = self._passage(scored.passage)

@@ -541,3 +541,10 @@ def test_hidden_words_change_no_answer(world, meaning, method, lines) -> None:
     assert answers[0] == answers[1]
     assert scores[0] == scores[1]
     assert len(scores[0]) == 2
+
+
+def test_a_line_below_lines_of_others_is_shown_without_them(world) -> None:
+    private = "## In private <!-- private @cli%2Duser -->\n\n- Rows to the mill.\n"
+    world.put("topics/bo.md", f"# Bo\n\n## Also\n\n- Bobby.\n\n{private}")
+    (hit,) = (one for one in world.ask("mill", lines=True).hits if "mill" in one.text)
+    assert (hit.line, "Bobby" in hit.text, "Bobby" in hit.best) == (7, False, False)
