@@ -381,7 +381,7 @@ def test_a_sync_that_ends_at_any_step_is_carried_on_by_the_next(
     laptop.sync(remote)
     desk = second(remote)
     codes = set()
-    step = 3 if IS_NIGHT else 16
+    step = 3 if IS_NIGHT else 10
     for last in range(1, 200, step):
         desk.commit(f"theirs {last}", **{f"theirs{last}": f"- {last}\n"})
         desk.store.append_file("shared.md", f"- theirs {last}\n")
@@ -422,7 +422,7 @@ def test_what_was_being_moved_in_when_the_process_ended_is_moved_in_whole(
     )
     last, code = 0, DIED
     while code == DIED:
-        last += 1 if IS_NIGHT else 4
+        last += 1
         desk.commit(f"theirs {last}", **{f"room{n}__{last}": f"- {last}\n" for n in range(3)})
         desk.sync(remote)
         laptop.journal.repository.close()
