@@ -20,7 +20,6 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.servers.api_errors import ApiError, to_api_error
 from familiar_cli.servers.chat_api.server import Server
 from familiar_cli.servers.guard import METRICS, Guard, Rules, with_error_pages
-from familiar_cli.servers.mcp.server import ServerOptions
 from familiar_cli.servers.web.drawing import preload_pages
 
 if TYPE_CHECKING:
@@ -93,6 +92,7 @@ class McpEndpoints:
             if paths.id not in self._open:
                 await asyncio.to_thread(_load_modules)
                 from familiar_cli.servers.mcp.http import Endpoint  # noqa: PLC0415  # a second
+                from familiar_cli.servers.mcp.server import ServerOptions  # noqa: PLC0415  # so is this
 
                 self._open[paths.id] = Endpoint(
                     paths,

@@ -205,11 +205,10 @@ def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
         BadInputError: It is another program's database.
         RefusedError: Another version of this program wrote it.
     """
-    if _read_marks(connection) == (APPLICATION_ID, VERSION):
-        return False
-    foreign = legacy_table(connection)
-    some = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    owner, version = _read_marks(connection)  # last: another process may create the tables now
+    owner, version = (
+        _read_mark(connection, "application_id"),
+        _read_mark(connection, "user_version"),
+    )
     if (owner, version) == (APPLICATION_ID, VERSION):
         return False
     if owner == APPLICATION_ID:
@@ -225,13 +224,17 @@ def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
             hint="With the version that wrote it, run `familiar history export --format jsonl`; "
             "then import the result: `familiar import FILE`.",
         )
+    foreign = legacy_table(connection)
+    has_tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    if _read_mark(connection, "application_id") == APPLICATION_ID:
+        return False  # another process has begun it at this moment
     if foreign:
         raise BadInputError(
             f"{str(path)!r} is the history of another program; it was not changed",
             hint="Move it to another directory and import it from there: "
             f"`familiar import {typed(path.name)}`.",
         )
-    if version or some:
+    if version or has_tables:
         raise BadInputError(
             f"{str(path)!r} is another program's database, not a history; it was not changed",
             hint="Move it away; the next turn starts a new history.",
@@ -239,11 +242,10 @@ def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
     return True
 
 
-def _read_marks(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return whose database it is, and the version of its tables."""
-    sql = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
-    owner, version = connection.execute(sql).fetchone()
-    return owner, version
+def _read_mark(connection: sqlite3.Connection, pragma: str) -> int:
+    """Return one of the two marks of a file: whose database it is, or the version of its tables."""
+    (mark,) = connection.execute(f"PRAGMA {pragma}").fetchone()
+    return int(mark)
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:

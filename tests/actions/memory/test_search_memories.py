@@ -6,6 +6,7 @@ import pytest
 
 from familiar_cli.actions.memory.search import cited_turns, search_memories
 from familiar_cli.base.errors import UsageError
+from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.familiar import Familiar
 from tests.support.viewers import viewer_in
@@ -54,11 +55,14 @@ def test_no_more_come_than_are_wanted_and_none_below_the_least_score(ada) -> Non
 
 
 def test_what_was_said_in_private_is_neither_shown_nor_found(ada) -> None:
-    found = search_memories(ada, "Anna's bees", viewer=NOBODY)
+    for n in range(4):
+        ada.history.append("lobby", "user", "Bees", author=Author("discord", str(n % 2)))
+    stranger = ada.privacy.viewer_in("lobby", Author("discord", "5"))
+    found = search_memories(ada, "Anna's bees", viewer=stranger)
     assert "bees" in found.hits[0].text
     assert "honey" not in found.hits[0].text
-    assert cited_turns(ada, found.hits[0], NOBODY) == (3, 4)
-    assert paths(search_memories(ada, "honey in the cellar", viewer=NOBODY)) == []
+    assert cited_turns(ada, found.hits[0], stranger) == (3, 4)
+    assert paths(search_memories(ada, "honey in the cellar", viewer=stranger)) == []
 
 
 def test_the_private_channel_itself_may_be_searched(ada) -> None:
