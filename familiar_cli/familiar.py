@@ -609,7 +609,7 @@ class Familiar:
 
     @property
     def name(self) -> str:
-        """The name of the familiar; a name that its settings give needs no look at its files."""
+        """The name of the familiar."""
         given = one_line(self.config.name)
         return given or self.character().name
 
