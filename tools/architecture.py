@@ -13,7 +13,6 @@ import sys
 import threading
 import tomllib
 from contextlib import contextmanager
-from functools import partial
 from html import escape
 from operator import attrgetter
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from familiar_cli.base import jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 ROOT = Path(__file__).parent.parent
@@ -113,8 +112,13 @@ def _set_profile(profile: Any) -> None:  # noqa: ANN401  # as `sys.setprofile`
     with jobs._idle_lock:  # noqa: SLF001
         workers = [*jobs._idle]  # noqa: SLF001
         jobs._idle.clear()  # noqa: SLF001  # each is back when it has done this
+
+    def work() -> Callable[[], None]:
+        sys.setprofile(profile)
+        return lambda: None
+
     for worker in workers:
-        worker.calls.put(partial(sys.setprofile, profile))
+        worker.calls.put(work)
 
 
 def draw_architecture() -> dict[str, str]:
