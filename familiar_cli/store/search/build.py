@@ -28,7 +28,7 @@ from familiar_cli.base.who.visibility import PrivacyRules
 from familiar_cli.store.memory.layout import INDEX_DIR, is_page
 from familiar_cli.store.search import scan, schema
 from familiar_cli.store.search.schema import IndexUnusableError
-from familiar_cli.store.search.types import BATCH
+from familiar_cli.store.search.types import BATCH, Split
 from familiar_cli.store.search.who_when import day_in
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.search.embedder import Embedder
     from familiar_cli.store.search.rank import Candidate, Pieces
-    from familiar_cli.store.search.rows import Split
     from familiar_cli.store.search.token_vectors import CountedTokens, Rows
     from familiar_cli.store.search.vectors import Vectors
 
@@ -301,12 +300,18 @@ class EmbeddingIndex:
         return self.use(count_waiting) if self.directory.is_dir() else 0
 
     def refresh_by(
-        self, connection: sqlite3.Connection, progress: Progress | None, within_s: float | None
+        self,
+        connection: sqlite3.Connection,
+        progress: Progress | None,
+        within_s: float | None,
+        viewer: Viewer | None = None,
     ) -> RefreshResult:
-        """As `refresh`, with an open connection."""
+        """As `refresh`, with an open connection; who sees everything needs no file split anew."""
         until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
-        changed, unread, split = [], 0, self._split()
+        changed, unread = [], 0
+        is_split = bool(seen.suspects) or viewer is None or not viewer.sees_everything
+        split = self._split() if is_split else Split()
         for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
             if until_s is not None and stopwatch_s() >= until_s:
                 unread = len(seen.suspects) - number
@@ -317,15 +322,14 @@ class EmbeddingIndex:
                 progress("files read", number + 1, len(seen.suspects))
         _take_out(connection, seen.gone)  # last: moved files keep their vectors
         if not unread:
-            self._split_again(connection, split, until_s)
+            if is_split:
+                self._split_again(connection, split, until_s)
             scan.note_scan(connection, seen)
         unchanged = seen.same + len(seen.suspects) - len(changed) - unread
         why = _note_of_rebuild(connection)
         return RefreshResult(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)
 
     def _split(self) -> Split:
-        from familiar_cli.store.search.rows import Split
-
         rules = self._rules()
         return Split(rules, rules.stamp())
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from familiar_cli.base.sqlite import transaction
-from familiar_cli.base.who.visibility import PrivacyRules
 from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.front_matter import is_pinned
 from familiar_cli.store.memory.pages.lines import blank_spans
 from familiar_cli.store.memory.pages.links import link_targets
 from familiar_cli.store.memory.pages.visible_lines import parts_by_audience
 from familiar_cli.store.search import chunking, schema
+from familiar_cli.store.search.types import Split
 from familiar_cli.store.search.who_when import day_in, names_of, put_people, times_of
 
 if TYPE_CHECKING:
@@ -36,13 +36,6 @@ _INSERT: Final = (
     " text, speaker, part_first, part_last, embed_key, vector_seq, vector, rows_from, rows_count)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-
-
-class Split(NamedTuple):
-    """How files are split into parts: the rules of privacy, and a stamp that changes with them."""
-
-    rules: PrivacyRules = PrivacyRules()
-    stamp: str = ""
 
 
 def put_file(

@@ -123,7 +123,7 @@ def _answer_query(
 ) -> SearchResult:
     fresh = RefreshResult()
     if options.refresh:
-        fresh = index.refresh_by(connection, progress, options.refresh_s)
+        fresh = index.refresh_by(connection, progress, options.refresh_s, options.viewer)
     if opened and opened.embedder and options.method != "lexical":
         index.embed_newest(connection, opened.embedder)
     # Paths and numbers of all files tell of private ones.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, cast, ge
 from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.base.who.visibility import Viewed, Viewer
+from familiar_cli.base.who.visibility import PrivacyRules, Viewed, Viewer
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore, OnChange
@@ -20,6 +20,13 @@ Wanted = Literal["auto", "hybrid", "lexical", "dense", "grep"]
 
 BATCH: Final = 16
 """Texts that are read, and whose vectors are kept, at once."""
+
+
+class Split(NamedTuple):
+    """How files are split into parts: the rules of privacy, and a stamp that changes with them."""
+
+    rules: PrivacyRules = PrivacyRules()
+    stamp: str = ""
 
 
 class Weights(NamedTuple):

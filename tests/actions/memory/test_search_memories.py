@@ -9,6 +9,7 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from tests.support.viewers import viewer_in
 from tests.support.world import data, home, live
 
@@ -86,3 +87,14 @@ def test_the_command_leaves_out_what_scores_less() -> None:
     live(tea="# Tea\n\nAlice likes green tea.\n")
     assert len(data("search", "green tea", "--min-score", "0.1")["hits"]) == 1
     assert data("search", "green tea", "--min-score", "1.5")["hits"] == []
+
+
+def test_links_alone_do_not_show_others_a_page_made_from_private_talk(ada) -> None:
+    path = "topics/cannery.md"
+    turn = ada.history.append("cli", "user", "I will quit at the cannery.")
+    body = f"- Robin will quit. <!-- turns {turn.id} -->\n\n## People\n\n- [Robin](../people/r.md)"
+    ada.memory.write_file(path, f"# Quitting the cannery\n\n{body}\n")
+    stranger = ada.privacy.viewer_in("lobby", Author("discord", "5"))
+    assert visible_in(ada.memory.read_file(path), stranger, path) == ""
+    assert paths(search_memories(ada, "quitting the cannery", viewer=stranger)) == []
+    assert paths(search_memories(ada, "cannery", viewer=ada.privacy.owner())) == [path]

@@ -441,10 +441,32 @@ def _scopes_of_lines(
             scopes if "<!-- turn" in "".join(line.text for line in block) else scopes | owners
             for block, scopes in zip(blocks, citations, strict=True)
         ]
+    citations = _with_links_apart(blocks, citations)
     return [
         page if line.level else page | scopes
         for block, scopes in zip(blocks, citations, strict=True)
         for line in block
+    ]
+
+
+def _with_links_apart(
+    blocks: Sequence[Sequence[markdown.TextLine]], citations: Sequence[frozenset[str]]
+) -> list[frozenset[str]]:
+    """Return the scopes of blocks; where all that is said is private, so are its links.
+
+    Links to a page cite nothing, and alone would tell everybody that there is such a page.
+    """
+    texts = ["".join(line.text for line in block if not line.level) for block in blocks]
+    are_links = [only_links(text) for text in texts]
+    said = [
+        scopes
+        for text, is_links, scopes in zip(texts, are_links, citations, strict=True)
+        if not is_links and any(map(str.isalnum, _COMMENT.sub("", text)))
+    ]
+    private = frozenset[str]().union(*said) if all(said) else frozenset[str]()
+    return [
+        scopes or private if is_links else scopes
+        for is_links, scopes in zip(are_links, citations, strict=True)
     ]
 
 
