@@ -94,6 +94,8 @@ def test_links_alone_do_not_show_others_a_page_made_from_private_talk(ada) -> No
     turn = ada.history.append("cli", "user", "I will quit at the cannery.")
     body = f"- Robin will quit. <!-- turns {turn.id} -->\n\n## People\n\n- [Robin](../people/r.md)"
     ada.memory.write_file(path, f"# Quitting the cannery\n\n{body}\n")
+    page = f"# Robin\n\n## Aliases\n\n- Robin\n\n{body.replace('people/r', 'topics/cannery')}\n"
+    assert visible_in(page, ada.privacy.viewer_in("lobby"), "people/r.md").count("\n- ") == 1
     stranger = ada.privacy.viewer_in("lobby", Author("discord", "5"))
     assert visible_in(ada.memory.read_file(path), stranger, path) == ""
     assert paths(search_memories(ada, "quitting the cannery", viewer=stranger)) == []

@@ -452,16 +452,17 @@ def _scopes_of_lines(
 def _with_links_apart(
     blocks: Sequence[Sequence[markdown.TextLine]], citations: Sequence[frozenset[str]]
 ) -> list[frozenset[str]]:
-    """Return the scopes of blocks; where all that is said is private, so are its links.
+    """Return the scopes of blocks; where every citation is private, so are links that have none.
 
-    Links to a page cite nothing, and alone would tell everybody that there is such a page.
+    The writer adds links beside what it notes. Alone they would tell everybody of the page to which
+    they lead, and of their own.
     """
     texts = ["".join(line.text for line in block if not line.level) for block in blocks]
     are_links = [only_links(text) for text in texts]
     said = [
         scopes
         for text, is_links, scopes in zip(texts, are_links, citations, strict=True)
-        if not is_links and any(map(str.isalnum, _COMMENT.sub("", text)))
+        if not is_links and "<!-- turn" in text
     ]
     private = frozenset[str]().union(*said) if all(said) else frozenset[str]()
     return [
