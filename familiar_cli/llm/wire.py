@@ -16,7 +16,7 @@ import re
 import ssl
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -379,6 +379,7 @@ def _is_tls(error: BaseException | None) -> bool:
 OK: Final = 200
 CONNECT_S: Final = 10.0
 _KEPT_S: Final = 60.0  # so long an idle connection waits for the next message
+_CLOSING_S: Final = 1.0  # the news that a server closed a connection takes no longer
 # One JSON object: an event of a stream, or a whole body. Parsed, it takes up to thirty times
 # as much memory.
 MAX_OBJECT_BYTES: Final = 8 * 1024 * 1024
@@ -413,7 +414,6 @@ class _Held(Struct):
 
     client: httpx.AsyncClient
     holder: AsyncGenerator[None]
-    has_answered: bool = False
 
 
 class Connections:
@@ -441,9 +441,9 @@ class Connections:
         if slot.api_key:
             headers["Authorization"] = f"Bearer {slot.api_key}"
         try:
-            held = await self._open(slot, url)
-            request = held.client.build_request(method, url, content=body or None, headers=headers)
-            response = await _send(held, request)
+            client = (await self._open(slot, url)).client
+            request = client.build_request(method, url, content=body or None, headers=headers)
+            response = await _send(client, request)
             try:
                 yield response
             finally:
@@ -478,18 +478,36 @@ async def _close_at_end(client: httpx.AsyncClient) -> AsyncGenerator[None]:
         yield
 
 
-async def _send(held: _Held, request: httpx.Request) -> httpx.Response:
-    """Send a request; again if the server has just closed the connection that was kept."""
+async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    """Send a request; again if it met a kept connection that the server was just closing.
+
+    Such a server has not read the request. One that closes a new connection, begins a response or
+    takes its time may have.
+    """
     import httpx  # noqa: PLC0415
 
-    try:
-        response = await held.client.send(request, stream=True)
-    except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-        if not held.has_answered:
-            raise
-        response = await held.client.send(request, stream=True)
-    held.has_answered = True
-    return response
+    while True:
+        events, start_s = list[str](), clock.stopwatch_s()
+        request.extensions["trace"] = partial(_note_event, events)
+        try:
+            return await client.send(request, stream=True)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
+            is_new = any(".connect_" in event for event in events)
+            is_late = clock.stopwatch_s() - start_s > _CLOSING_S
+            if is_new or is_late or _has_response(error):
+                raise
+
+
+async def _note_event(events: list[str], event: str, _: object) -> None:
+    events.append(event)
+
+
+def _has_response(error: Exception) -> bool:
+    """Tell whether an exchange failed because of the response, not for want of one."""
+    import h11  # noqa: PLC0415  # loaded by httpx
+
+    reasons = error.__cause__.args if error.__cause__ else ()
+    return any(isinstance(reason, h11.RemoteProtocolError) for reason in reasons)
 
 
 async def read_whole(slot: ResolvedSlot, response: httpx.Response) -> bytes:

@@ -598,6 +598,30 @@ async def test_a_connection_is_used_again_while_the_server_keeps_it(most) -> Non
     assert not any(b"cookie" in head.lower() for head in keeper.heads)
 
 
+@pytest.mark.parametrize("end", [b"", b"Oops\r\n\r\n"])
+async def test_a_request_that_may_have_been_read_is_not_repeated(monkeypatch, end) -> None:
+    heads = []
+
+    async def serve(reader, writer) -> None:
+        for answer in (b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n", end):
+            heads.append(await reader.readuntil(b"\r\n\r\n"))
+            length = re.search(rb"(?i)content-length: (\d+)", heads[-1])
+            await reader.readexactly(int(length[1]))
+            writer.write(answer)
+        writer.close()
+
+    if not end:  # the server takes its time
+        monkeypatch.setattr(wire, "_CLOSING_S", 0.0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        asked = client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        for kind in (RequestRefusedError, CutOffError):
+            with pytest.raises(kind):
+                await ask(asked)
+        await asked.aclose()
+    assert len(heads) == 2
+
+
 def test_connections_end_with_their_event_loop() -> None:
     with ChatServer("Hello.") as server:
         asked = client(server)
