@@ -260,7 +260,7 @@ class LoreGates:
         return f"its probability is {chance}, and {drawn:.0f} was drawn; each message draws again"
 
     def _other_of_group(self, directory: str, book: _Book, entry_id: str, place: int) -> str:
-        """Return which group another entry was drawn from."""
+        """Return the reason why an entry lost the draw of a group; empty if it did not."""
         for group in book[entry_id].groups:
             key = directory, group, place
             if key not in self._winners:

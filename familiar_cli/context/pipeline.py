@@ -406,7 +406,7 @@ class _Round:
         self._begun_s = stopwatch_s()
 
     async def results(self) -> list[Answer]:
-        """Return what each provider gave by its deadline, and its report, in their order."""
+        """Return the contributions and the report of each provider at its deadline, in order."""
         threads = self._threads
         try:
             while len(self._answers) < len(self._providers):

@@ -125,7 +125,7 @@ _STEPS: Final = {
 
 
 def step_name(source: str) -> str:
-    """Return what a provider or processor does, in words; its own name if it is not ours."""
+    """Describe the work of a provider or processor; return the name of an unknown one."""
     return _STEPS.get(source.partition(".")[0], source)
 
 

@@ -106,7 +106,7 @@ def resolve_embedding_server(settings: EmbeddingSettings) -> EmbeddingServer | N
 
 
 def prefixes_for(settings: EmbeddingSettings, model: str) -> tuple[str, str]:
-    """Return what stands before a question and before a text, as set or as `model` expects."""
+    """Return the prefixes of a query and of a passage, as configured or as `model` expects."""
     twos = (two for pattern, *two in _PREFIXES if re.search(pattern, model.lower()))
     query, passage = next(twos, ("", ""))
     own_query, own_passage = settings.query_prefix, settings.passage_prefix

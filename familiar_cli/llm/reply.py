@@ -350,7 +350,7 @@ class StreamedReply:
         return content
 
     def _new_part(self, text: str) -> str:
-        """Return what a whole message adds to what came before it."""
+        """Return the part of a whole message that has not been streamed before it."""
         if len(text) < self._raw_chars:
             return text
         known = "".join(self._raw)

@@ -175,7 +175,7 @@ _THINKERS: Final = re.compile(
 
 
 def known_thinking(base_url: str, model: str) -> str:
-    """Return how a model thinks: `none`, `marked` or `begins inside`; empty if it is not known."""
+    """Return the way a model thinks: `none`, `marked`, `begins inside`, or empty if unknown."""
     said = read_object(_thinking_path()).get(_window_key(base_url, model))
     return said if isinstance(said, str) else ""
 

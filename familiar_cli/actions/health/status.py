@@ -196,7 +196,7 @@ class ListedFamiliar(Struct, frozen=True):
 
 
 def counts_of(familiar: Familiar) -> StatusCounts:
-    """Return what a page may wait for, of the state of `familiar`."""
+    """Return the counts of `familiar` that are fast enough for a page."""
     walk, past = familiar.memory.walk(missing_ok=True), _history_of(familiar.paths.history)
     return StatusCounts(
         len(walk.files),

@@ -66,7 +66,7 @@ _EMPTY: Final = "it is empty apart from headings and comments"
 def open_gates(
     store: MemoryStore, history: HistoryStore, request: ContextRequest, macros: Macros
 ) -> Callable[[], LoreGates]:
-    """Return what opens the gates of a turn, once, if a lore entry is found."""
+    """Return a function that opens a turn's gates on its first call, since few prompts have lore."""
 
     @cache
     def opened() -> LoreGates:
@@ -368,7 +368,7 @@ class Gatherer(Struct):
         return not found or found.issubset(fts.words(hit.title))
 
     def _words(self, rel_path: str, shown: str) -> str:
-        """Return what is shown of a file, with speakers as in past turns."""
+        """Return the visible text of a file, with its speakers written as in past turns."""
         return _BOLD_SPEAKER.sub(r"\1:", self.sight.words(rel_path, shown))
 
     def _piece(self, hit: Hit, file: _File, shown: str) -> Excerpt:

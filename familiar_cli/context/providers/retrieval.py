@@ -355,7 +355,7 @@ class Retrieval:
         *,
         guaranteed: int,
     ) -> Candidates:
-        """Return what was found, packed into `room` tokens."""
+        """Return the results packed into `room` tokens."""
         filling = fill(room, guaranteed)
         passages = tuple(
             past.passage(packed) if packed.source.key in past.sources else gatherer.passage(packed)

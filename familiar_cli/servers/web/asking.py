@@ -116,7 +116,7 @@ class PageRequest(Struct, frozen=True):
         return asyncio.run(run())
 
     def once_per_state(self, name: Hashable, make: Callable[[], T]) -> T:
-        """Return what `make` returns; it is called once for each day and state of the files."""
+        """Return the result of `make`, which is called once for each day and state of the files."""
         made = _MADE.setdefault(self.familiar, {})
         key = (self.base, self.viewer.scopes, self.viewer.channel_id, name)
         today = to_zone(now(), self.familiar.zone).date()

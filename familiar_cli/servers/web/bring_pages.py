@@ -125,7 +125,7 @@ def _options(request: PageRequest, *, dry_run: bool) -> FileImportOptions:
 
 
 def _words_of(items: list[ImportItem], *, dry_run: bool) -> str:
-    """Return what `familiar import` prints about these files."""
+    """Render the report that `familiar import` prints about these files."""
     from familiar_cli.pages.bring_pages import import_page
     from familiar_cli.pages.terminal import console
 

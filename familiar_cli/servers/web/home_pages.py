@@ -193,7 +193,7 @@ def _own_exchange(asked: PageRequest) -> list[Turn]:
 def _memories_of_today(
     asked: PageRequest, today: date, facts: Sequence[KnownFact]
 ) -> dict[str, Any]:
-    """Return what was said on this day of earlier years, and one memory worth rereading."""
+    """Return the facts of this day in an earlier year, and one memory worth rereading."""
     dated, _ = known_facts(asked, _READ_S)
     before = next(
         filter(None, (_year_before(today, years, dated) for years in range(1, _YEARS))), None
@@ -210,7 +210,7 @@ def _memories_of_today(
 def _year_before(
     today: date, years: int, dated: Sequence[DatedFact]
 ) -> tuple[str, date, list[DatedFact]] | None:
-    """Return what was said some years ago today, or in that week, with when that was."""
+    """Return the facts of this day, or this week, some years ago, with their date in words."""
     year = today.year - years
     then = today.replace(year=year, day=min(today.day, monthrange(year, today.month)[1]))
     for away in _NEAR_DAYS:

@@ -232,7 +232,7 @@ def show_diary(asked: PageRequest) -> Shown:
 
 
 def _diary_file(asked: PageRequest, mark: past.DatedFile) -> tuple[past.DatedFile, Html]:
-    """Return what a file about a day says."""
+    """Render a file about a day."""
     familiar = asked.familiar
     try:
         text = familiar.memory.read_head(mark.rel_path, RENDERED_CHARS).text

@@ -51,7 +51,7 @@ def show_turns(request: PageRequest) -> Shown:
 
 
 def show_layers(request: PageRequest) -> Shown:
-    """Return how much of each layer was in the prompts of the last turns, as one chart."""
+    """Chart the size of each layer in the prompts of the last turns."""
     before = request.number("before")
     layers = layers_over_time(request.familiar, before, _CHARTED)
     older = layers[0].turn if len(layers) == _CHARTED else None
