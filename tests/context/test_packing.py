@@ -320,6 +320,17 @@ def test_a_heading_says_once_what_the_next_ones_share() -> None:
     ]
 
 
+def test_a_heading_does_not_rely_on_that_of_an_entry_which_may_stand_elsewhere() -> None:
+    sources = {
+        name: PieceSource(name, name, "From memory", brief=name, is_entry=name == "Tea")
+        for name in ("Tea", "3 May 2026", "4 May 2026")
+    }
+    pieces = [piece(name, 0, f"{n} tea", 1 - n / 10) for n, name in enumerate(sources)]
+    packed = filled(pieces, sources=sources).passages
+    shown = brief_headings([one.passage() for one in packed])
+    assert [one.heading for one in shown][1:] == ["[From memory: 3 May 2026]", "[4 May 2026]"]
+
+
 def test_what_does_not_fit_is_listed() -> None:
     long = piece("b", 0, "word " * 40, 0.9)
     filling = filled([piece("a", 0, "The lamp is in the attic."), long], 30)

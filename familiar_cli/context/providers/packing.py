@@ -122,8 +122,8 @@ class PieceSource(NamedTuple):
 
     @property
     def group(self) -> tuple[str, str]:
-        """What its heading says in common with others."""
-        return self.kind, self.place
+        """What its heading says in common with others; an entry may be moved away from them."""
+        return self.kind, self.key if self.is_entry else self.place
 
     @property
     def next_heading(self) -> str:
@@ -275,7 +275,7 @@ class Filling(NamedTuple):
     left: dict[str, str]
 
     def count_tokens(self, counter: TokenCounter) -> int:
-        """Return what the passages cost in a prompt."""
+        """Count the tokens of the passages in a prompt."""
         shown = brief_headings([packed.passage() for packed in self.passages])
         return sum(counter.count(f"{one.heading}\n{one.text}") + _JOIN_TOKENS for one in shown)
 
