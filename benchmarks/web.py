@@ -28,6 +28,7 @@ import httpx
 from msgspec.structs import replace
 
 from benchmarks.assemble import ANNA, SETTINGS, text
+from familiar_cli.base.files import SETTLED_NS
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.running import Listening, serve_until
 from familiar_cli.servers.web.site import Door
@@ -97,6 +98,7 @@ def make(home: Path, files: int, turns: int) -> Path:
         page = f"# Person {number}\n\n{text(chance, 60)}\n\n## Aliases\n\n- Nick{number}\n"
         (people / f"cli-{number}.md").write_text(page, encoding="utf-8")
     _fill(root / "history.db", chance, turns)
+    time.sleep(SETTLED_NS / 1e9)  # a file that has just changed is read again by each index
     with Familiar.load_from_disk(home, "large") as familiar:
         for number in range(20):
             with familiar.memory.transaction("human", f"change {number}") as tx:
