@@ -260,8 +260,8 @@ class _Describer:
         if public in _PAGES:
             phrase = _PAGES[public]
             return phrase, phrase.removeprefix("my ").removeprefix("a ").removeprefix("the ")
-        title = self._title(rel_path, f"{self._question}\n{text}")
         slug = slug_in(public)
+        title = self._title(rel_path, "" if slug else f"{self._question}\n{text}")
         if slug is not None:
             known = "you" if self._is_asker(slug) else title
             return f"what I know about {known}", known

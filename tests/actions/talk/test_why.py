@@ -96,6 +96,11 @@ def test_a_file_is_called_what_a_person_calls_it(familiar, path, phrase) -> None
     assert explained(familiar, memory(path)).memories[0].phrase == phrase
 
 
+def test_a_name_keeps_its_capital_however_it_was_typed(familiar) -> None:
+    page = memory("people/discord-7.md", "Bo and bo")
+    assert explained(familiar, page, question="Who is bo?").memories[0].label == "Bo"
+
+
 def test_what_is_left_out_is_not_used_and_parts_of_a_file_are_one(familiar) -> None:
     parts = [memory("topics/painting.md", "one"), memory("topics/painting.md", "two")]
     found = explained(familiar, *parts, memory("lore/harbour.md", kept=False))
