@@ -239,7 +239,7 @@ def _latest_state(asked: PageRequest) -> _Latest:
 
 
 def _known_since(familiar: Familiar) -> tuple[date, str] | None:
-    """Return the day of the first turn, and its age in words."""
+    """Return the day of the first turn, and its age in words, empty for today."""
     ends = first_and_last(familiar.history)
     if ends is None:
         return None
@@ -248,7 +248,9 @@ def _known_since(familiar: Familiar) -> tuple[date, str] | None:
     months = (today.year - first.year) * 12 + today.month - first.month - (today.day < first.day)
     if months >= 24:  # noqa: PLR2004
         return first, counted(months // 12, "year")
-    return first, counted(months, "month") if months > 1 else counted(max(days, 0), "day")
+    if months > 1:
+        return first, counted(months, "month")
+    return first, counted(days, "day") if days > 0 else ""
 
 
 def _last_reason(asked: PageRequest, said: list[Turn]) -> dict[str, Any] | None:

@@ -71,6 +71,7 @@ def say(client, root, fact: str, do: str, **more: str):
 def test_home_says_what_is_known_and_why_the_last_reply_was_so(client, root) -> None:
     page = client.get("/")
     seen = shown(page)
+    assert "You met today." in seen
     assert "What I know about" in seen
     assert "You paint boats." in seen
     assert "I used" in seen
@@ -188,6 +189,7 @@ def test_a_year_ago_is_shown_on_its_day(client, root) -> None:
         turn = history.append("cli", "user", "Launched!", author=history.turn(1).author, at=at)
     line = f"# Boats\n\n- The Heron was launched. <!-- turns {turn.id} -->\n"
     MemoryStore(path.parents[1]).write_file("topics/boats.md", line)
+    assert "You have known each other for 1" in shown(client.get("/"))
     assert "A year ago t" in shown(client.get("/"))
     assert "The Heron was launched." in shown(client.get("/"))
 
