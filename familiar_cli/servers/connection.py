@@ -152,7 +152,7 @@ def state_of_files(paths: FamiliarPaths) -> object:
 
 
 def _file_stamp(path: Path) -> tuple[int, int]:
-    """Return a value that changes with a file; an empty log, which SQLite leaves, counts as none."""
+    """Return a value that changes with a file; an empty log of SQLite counts as none."""
     try:
         result = path.stat()
     except OSError:

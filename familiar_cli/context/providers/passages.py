@@ -66,7 +66,7 @@ _EMPTY: Final = "it is empty apart from headings and comments"
 def open_gates(
     store: MemoryStore, history: HistoryStore, request: ContextRequest, macros: Macros
 ) -> Callable[[], LoreGates]:
-    """Return a function that opens a turn's gates on its first call, since few prompts have lore."""
+    """Return a function that opens the gates of a turn on its first call."""
 
     @cache
     def opened() -> LoreGates:

@@ -321,7 +321,7 @@ class Server:
     async def _written_in(
         self, name: str, channel: str, author: Author, known: int
     ) -> list[dict[str, Any]]:
-        """Return the familiar's unprompted messages in a channel after a turn, as a person sees them.
+        """Return the familiar's unprompted messages that a person sees in a channel after a turn.
 
         Raises:
             ApiError: They may not see the channel.
