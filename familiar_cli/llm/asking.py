@@ -68,7 +68,7 @@ class Asker(Struct):
 
     Args:
         count: Counts tokens.
-        keep: Stores an unusable reply in the quarantine and returns its path.
+        keep: Stores an unusable reply in the quarantine and returns its path; None keeps none.
         slot: The model's slot, named in errors.
         reply_tokens: Maximum tokens of a reply.
         temperature: Sampling temperature; None: the model's setting.
@@ -84,7 +84,7 @@ class Asker(Struct):
 
     model: ChatModel
     count: Callable[[str], int]
-    keep: Callable[[str], Path]
+    keep: Callable[[str], Path] | None
     slot: str
     reply_tokens: int
     temperature: float | None = None
@@ -113,7 +113,7 @@ class Asker(Struct):
             read: Parses a complete reply; raises `UnusableReplyError` to request a repair.
 
         Raises:
-            UnusableReplyError: Neither reply was usable; both are in the quarantine.
+            UnusableReplyError: Neither reply was usable.
             ModelError: The model could not be asked.
         """
         problem = ""
@@ -131,10 +131,12 @@ class Asker(Struct):
                 return read(completion)
             except UnusableReplyError as error:
                 problem = one_line(str(error), _PROBLEM_CHARS)
-                self.quarantined.append(str(self.keep(completion.text)))
+                if self.keep:
+                    self.quarantined.append(str(self.keep(completion.text)))
+        kept = f". It is kept in {self.quarantined[-1]!r}" if self.quarantined else ""
         raise UnusableReplyError(
             f"The reply of {self.model.name!r} could not be used, and neither could its repair: "
-            f"{problem}. It is kept in {self.quarantined[-1]!r}; {self.unchanged}",
+            f"{problem}{kept}; {self.unchanged}",
             hint="Run it again, or use a better model: "
             f"`familiar config set llm.slots.{self.slot}.model NAME`.",
         )

@@ -76,6 +76,16 @@ def test_a_useless_reply_ends_with_6_and_the_message_says_where_it_is(serve):
     assert kept[-1].read_text() == "no JSON here"
 
 
+def test_a_dry_run_with_a_useless_reply_writes_no_file(serve):
+    root = talked()
+    serve("no JSON here")
+
+    done = run("write-memory", "--dry-run")
+
+    assert (done.exit_code, (root / "quarantine").exists()) == (6, False)
+    assert "kept in" not in done.stderr
+
+
 def test_some_written_and_then_a_failure_ends_with_7(serve):
     talked(20, settings="[memory_writer]\nbatch_turns = 10\n")
     serve(answer("Keeps bees."), Fail(401, "bad key"))

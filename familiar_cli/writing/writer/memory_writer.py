@@ -6,7 +6,7 @@ import asyncio
 import re
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta, tzinfo
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import replace
@@ -262,7 +262,7 @@ class _WriterPass:
         self._asker = Asker(
             self._model,
             writer.counter.count,
-            lambda text: self._runs.keep_reply(self.report.run, text),
+            None if mode == "dry_run" else partial(self._runs.keep_reply, self.report.run),
             "memory_writer",
             reply_tokens=settings.reply_tokens,
             temperature=settings.temperature,
