@@ -413,7 +413,7 @@ def channel_page(shown: ShownChannel, zone: tzinfo | None) -> PagePart:
     """Render the settings of one channel."""
     row = shown.listed
     last = f"{counted(row.turns, 'turn')}, the last at {local_time(row.last_at, zone)}"
-    text = last if row.turns else "no turns yet"
+    text = last if row.last_at else "no turns yet"
     stays = "; its turns are not shown in other channels" if row.private else ""
     branch = [] if row.parent is None else [_setting_cells("branch", _branch_words(row), "")]
     body = [

@@ -59,7 +59,14 @@ def test_withdrawn_turns_are_out_of_search_and_statistics_until_they_are_restore
     assert data("history", "withdraw", "2") == {"withdrawn": [2]}
     assert [number for number, _, _ in shown()] == [1, 3]
     assert data("history", "search", "green")["hits"] == []
-    assert data("history", "stats")["turns"] == 2
+    counts = [
+        data("status"),
+        data("history", "stats"),
+        *data("history", "ls")["channels"],
+        *data("channel", "ls")["channels"],
+        *data("list")["familiars"],
+    ]
+    assert [one["turns"] for one in counts] == [2] * 5
     assert data("history", "withdraw", "2") == {"withdrawn": []}
 
     assert data("history", "restore", "2") == {"restored": [2]}

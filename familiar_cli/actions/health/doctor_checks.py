@@ -344,7 +344,7 @@ def recall(target: CheckTarget) -> Iterator[Diagnosis]:
         return
     if is_plain(target.paths.history):
         with closing(HistoryStore(target.paths.history)) as store:
-            turns = store.count()
+            turns = store.count(everything=True)
         made = TurnVectors(target.paths.turn_vectors).status(embedder)
         yield _count_vectors("turn", made.vectors, turns, is_old=made.size_bytes > 0)
     memory = MemoryStore(target.paths.memory)

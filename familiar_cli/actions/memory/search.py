@@ -451,17 +451,18 @@ def build_index(familiar: Familiar, progress: Progress | None = None) -> IndexBu
     embedder = familiar.finder.embedder.embedder
     if embedder is None:
         embedded = familiar.index.build_if_stale(None).embedded
-        return IndexBuilt(refreshed, embedded, EmbeddedTurns(), familiar.history.count())
+        turns = familiar.history.count(everything=True)
+        return IndexBuilt(refreshed, embedded, EmbeddedTurns(), turns)
     embedded = familiar.index.embed_waiting(embedder, progress=progress)
-    turns = familiar.finder.embed_turns(progress=progress)
-    return IndexBuilt(refreshed, embedded, turns, familiar.finder.turns_without_vector())
+    made = familiar.finder.embed_turns(progress=progress)
+    return IndexBuilt(refreshed, embedded, made, familiar.finder.turns_without_vector())
 
 
 def read_index_status(familiar: Familiar) -> tuple[IndexStatus, TurnsStatus]:
     """Return the search status of memory and turns, without changing anything."""
     opened = familiar.finder.embedder.embedder
     made: TurnVectorStatus = familiar.finder.turn_vectors.status(opened)
-    turns = familiar.history.count()
+    turns = familiar.history.count(everything=True)
     waiting = familiar.finder.turns_without_vector() if opened else turns
     found = TurnsStatus(
         turns,

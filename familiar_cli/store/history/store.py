@@ -377,9 +377,9 @@ class HistoryStore(HistoryFile):
         with self.use(create=False) as connection:
             return instance in own_former_names(connection)
 
-    def count(self) -> int:
-        """Count all turns."""
-        return self._number("SELECT count(*) FROM turns")
+    def count(self, *, everything: bool = False) -> int:
+        """Count the turns that are shown: all but those replaced or withdrawn, or `everything`."""
+        return self._number(f"SELECT count(*) FROM {'turns' if everything else 'shown'}")  # noqa: S608
 
     def branch(self, channel_id: str, turn_id: int, parent: str | None = None) -> events.Branch:
         """Create a channel that shares another one's past up to a turn; return the branch.
@@ -424,10 +424,11 @@ class HistoryStore(HistoryFile):
             return events.family_of(connection, channel_id)
 
     def channels(self) -> list[ChannelSummary]:
-        """Return all channels, most recently active first."""
+        """Return all channels with the number of turns shown, most recently active first."""
         sql = (
-            "SELECT channel_id, turns, at_ms FROM turns JOIN (SELECT max(id) AS last, count(*) AS "
-            "turns FROM turns GROUP BY channel_id) ON id = last ORDER BY id DESC"
+            "SELECT channel_id, (SELECT count(*) FROM shown WHERE channel_id = turns.channel_id), "
+            "at_ms FROM turns WHERE id IN (SELECT max(id) FROM turns GROUP BY channel_id) "
+            "ORDER BY id DESC"
         )
         return self._rows(sql, (), lambda r: ChannelSummary(unpack(r[0]), r[1], from_ms(r[2])))
 
