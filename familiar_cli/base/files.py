@@ -11,6 +11,7 @@ import unicodedata
 import zlib
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -19,7 +20,6 @@ from familiar_cli.base.errors import LockedError, UnsafePathError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from pathlib import Path
 
 _T = TypeVar("_T")
 
@@ -134,6 +134,12 @@ def stamp_of(status: os.stat_result, looked_ns: int) -> FileStamp:
     ctime_ns = mtime_ns if ON_WINDOWS else status.st_ctime_ns
     settled = looked_ns - max(mtime_ns, ctime_ns) > SETTLED_NS
     return FileStamp(status.st_size, mtime_ns, ctime_ns, settled)
+
+
+def path_of(name: str) -> Path:
+    """Return the path that a person typed: absolute, with `~` expanded, and without `..`."""
+    path = Path(name).expanduser().absolute()
+    return path.resolve() if ".." in path.parts else path
 
 
 def is_plain(path: str | Path) -> bool:

@@ -24,6 +24,7 @@ from familiar_cli.base.files import (
     Disk,
     locked,
     open_patiently,
+    path_of,
     read_plain,
     read_record,
     remove,
@@ -389,3 +390,9 @@ def test_a_record_is_read_as_editors_leave_it_and_is_none_where_it_has_another_f
         path.write_bytes(content)
         assert read_record(path, dict[str, list[str]]) is None
     assert read_record(tmp_path / "none.json", dict[str, list[str]]) is None
+
+
+def test_a_typed_path_is_shown_without_its_way_back(tmp_path, monkeypatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert path_of("../there") == (tmp_path / "there").resolve()

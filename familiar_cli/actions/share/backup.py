@@ -187,6 +187,14 @@ class BackupTarget:
                 f"`{install_command('backup')}`, and the package that fsspec names for it.",
             ) from error
         self.is_local = "file" in self._files.protocol
+        if self.is_local:
+            root = Path(self._root)
+            nearest = next(path for path in (root, *root.parents) if path.exists())
+            if not nearest.is_dir():
+                raise errors.UsageError(
+                    f"{str(nearest)!r} is not a directory; nothing was read or written",
+                    hint="Name the directory that holds the backups.",
+                )
 
     def names(self, familiar_id: str) -> list[str]:
         """List the files of a familiar, oldest first."""
@@ -609,7 +617,7 @@ def restore(
     """
     paths = FamiliarPaths(home / familiar_id)
     if not familiar_id:
-        raise errors.NotFoundError(f"{target.address!r} holds no backup; nothing was restored")
+        raise _no_backup(target, [])
     if paths.root.exists():
         raise errors.ConflictError(
             f"There is a familiar {familiar_id!r} in {str(home)!r} already; nothing was restored",
@@ -692,7 +700,7 @@ def _write_files(
 def _damaged(file: BackedUpFile) -> errors.RemoteDamagedError:
     return errors.RemoteDamagedError(
         f"{file.path!r} is damaged in the backup; nothing was restored",
-        hint="Choose an older one with `--backup NAME`: `familiar backup list DIR`.",
+        hint="`familiar backup verify DIR` tells which are whole; name one: `--backup NAME`.",
     )
 
 
@@ -725,6 +733,11 @@ def _no_backup(target: BackupTarget, targets: Sequence[str]) -> errors.NotFoundE
         name = ", ".join(targets) or "any familiar"
         text = f"{target.address!r} has no backup of {name}"
         return errors.NotFoundError(text, hint=f"It has backups of {', '.join(there)}.")
+    if target.is_local and not Path(target.address).exists():
+        return errors.NotFoundError(
+            f"There is no directory {target.address!r}; nothing was read or written",
+            hint="Check its name, and whether its disk is mounted.",
+        )
     return errors.NotFoundError(
         f"There are no backups in {target.address!r}",
         hint=f"Make one: `familiar backup {typed(target.address)}`.",

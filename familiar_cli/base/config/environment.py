@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from familiar_cli.base.errors import ConfigError
-from familiar_cli.base.files import ON_WINDOWS, open_patiently
+from familiar_cli.base.files import ON_WINDOWS, open_patiently, path_of
 from familiar_cli.base.text import bare_lines, typed
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def keys_file() -> Path:
     """Return the path of the file of keys, which may not exist; `FAMILIAR_KEYS` overrides it."""
     name = os.environ.get(KEYS)
     if name:
-        return Path(name).expanduser().absolute()
+        return path_of(name)
     import platformdirs  # noqa: PLC0415  # only who has no key in the environment needs it
 
     return Path(platformdirs.user_config_dir("familiar", appauthor=False)) / "keys.toml"

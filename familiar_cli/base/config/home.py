@@ -154,7 +154,7 @@ def home_and_reason(value: str | None = None) -> tuple[Path, str]:
     """Return the directory of familiars and how it was chosen; see `find_home`."""
     for name, reason in ((value, "--home"), (os.environ.get("FAMILIAR_HOME"), "FAMILIAR_HOME")):
         if name:
-            return Path(name).expanduser().absolute(), reason
+            return files.path_of(name), reason
     here = Path.cwd()
     for directory in (here, *here.parents):
         if (directory / NEAREST).is_dir():
@@ -172,7 +172,7 @@ def cache_dir() -> Path:
     """
     name = os.environ.get("FAMILIAR_CACHE")
     if name:
-        return Path(name).expanduser().absolute()
+        return files.path_of(name)
     import platformdirs  # noqa: PLC0415
 
     return Path(platformdirs.user_cache_dir("familiar", appauthor=False))
@@ -181,7 +181,7 @@ def cache_dir() -> Path:
 def fastembed_cache_dir() -> Path | None:
     """Return fastembed's shared model directory, if `FASTEMBED_CACHE_PATH` names it."""
     name = os.environ.get("FASTEMBED_CACHE_PATH")
-    return Path(name).expanduser().absolute() if name else None
+    return files.path_of(name) if name else None
 
 
 def list_familiars(home: Path) -> list[str]:

@@ -221,8 +221,9 @@ def test_backups_beside_killed_ones_restore_with_equal_turns(tmp_path) -> None:
 
 def test_a_moved_familiar_answers_in_one_place_only(ada, serve, tmp_path) -> None:
     serve("Hello.")
-    copy, new, occupied = str(tmp_path / "copy"), str(tmp_path / "new"), tmp_path / "file"
-    occupied.write_text("not a directory", "utf-8")
+    copy, new, occupied = str(tmp_path / "copy"), str(tmp_path / "new"), tmp_path / "full"
+    occupied.mkdir()
+    (occupied / ada.id).write_text("not a directory", "utf-8")
     assert run("backup", str(occupied), "--move", "nowhere").exit_code == 1
     with serving() as server, Familiar(ada) as session:
         assert server.post(messages=[user("Before")]).status_code == 200
@@ -248,11 +249,17 @@ def test_a_moved_familiar_answers_in_one_place_only(ada, serve, tmp_path) -> Non
 def test_what_cannot_be_is_one_clear_error(ada, tmp_path) -> None:
     copy = str(tmp_path / "copy")
     assert run("backup", copy).exit_code == 0
+    a_file = tmp_path / "copy.zip"
+    a_file.write_bytes(b"PK")
     refused = {
         ("backup", str(ada.root / "here")): 2,
         ("backup", "nosuch://x"): 2,
         ("backup", "verify"): 2,
         ("backup", copy, "more"): 2,
+        ("backup", str(a_file)): 2,
+        ("restore", str(a_file), "--home", str(tmp_path / "new")): 2,
+        ("restore", str(a_file / "below"), "--home", str(tmp_path / "new")): 2,
+        ("restore", str(tmp_path / "nothing"), "--home", str(tmp_path / "new")): 4,
         ("backup", "verify", str(tmp_path / "nothing")): 4,
         ("backup", "list", str(tmp_path / "nothing")): 4,
         ("restore", copy): 5,
