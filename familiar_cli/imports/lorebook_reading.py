@@ -245,9 +245,6 @@ def read_entries(data: dict[str, Any], origin: str, source: str) -> Lorebook:
     entries = tuple(
         mend(item, _entry_label(item, n), notes, slot) for n, (slot, item) in enumerate(matches)
     )
-    for entry in entries:
-        if shape == "book" and entry.raw.get("id") is None:
-            notes.add("no 'id'", entry.title or (entry.keys or ("",))[0])
     return Lorebook(
         name=data["name"] if isinstance(data.get("name"), str) else "",
         shape=shape,
