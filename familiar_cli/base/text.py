@@ -125,6 +125,12 @@ def shorten_list(names: Iterable[str], most: int, separator: str = ", ") -> str:
     return separator.join(every[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def join_names(names: Iterable[str], word: str = "and") -> str:
+    """Join names as a sentence does: `a, b and c`."""
+    *before, last = names
+    return f"{', '.join(before)} {word} {last}" if before else last
+
+
 @lru_cache(maxsize=512)  # of one prompt: the same few names stand before many lines
 def framed(text: str, width: int = NAME_CHARS) -> str:
     """Format outside text for the frame of a prompt.

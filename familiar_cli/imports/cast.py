@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base import errors
-from familiar_cli.base.text import fold, nearest, one_line, slugify, typed
+from familiar_cli.base.text import fold, join_names, nearest, one_line, slugify, typed
 from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.store.memory.layout import CARD_JSON
 
@@ -145,7 +145,7 @@ class Cast(Struct, frozen=True):
         own = self.mine or ((own_name,) if own_name else ())
         if not (own and names) or self.user or "me" in roles.values():
             return ()
-        mine = " or ".join(map(repr, own))
+        mine = join_names(map(repr, own), "or")
         if len(names) > 1:
             return (f"nobody in it is treated as you, {mine}; `--me NAME` says who you are",)
         (name,) = names
@@ -172,6 +172,10 @@ SILLY_TAVERN: Final = "sillytavern"
 CHARACTERS: Final = "sillytavern_character"
 """The platform of other characters in a group."""
 
+NO_CHARACTER: Final = "-"
+"""Stands for the familiar's name in a chat in which it says nothing."""
+
+_MOST_NAMED: Final = 8
 _FAMILIARS: Final = frozenset(("assistant", "ai", "bot", "model", "familiar", "chatgpt", "claude"))
 _PERSONS: Final = frozenset(("user", "human", "me", "you", "myself"))
 
@@ -204,20 +208,23 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
     listed = _as_strings(names)
     if cast.character:
         raise errors.RefusedError(
-            f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.character))}; "
+            f"No speaker in {origin!r} is called {join_names(map(repr, cast.character), 'or')}; "
             f"it has {listed}. Nothing was imported",
             hint=f"Try `--character {typed(_likely_familiar(cast, names, cast.character))}`.",
         )
     others = [name for name in names if not cast.bears_my_name(name)] or list(names)
     likely = _likely_familiar(cast, others, cast.known)
+    own = {slugify(name) or name: name for name in reversed(cast.known)}  # the id is a slug
     error = errors.RefusedError(
         f"{origin!r} is a chat with {listed}, and this familiar is "
-        f"{' or '.join(map(repr, cast.known))}; nothing was imported",
-        hint=f"If they are the same, add `--character {typed(likely)}`.",
+        f"{join_names([repr(name) for name in reversed(own.values())], 'or')}; "
+        "nothing was imported",
+        hint=f"If {one_line(likely)!r} is the familiar, add `--character {typed(likely)}`; if the "
+        f"familiar says nothing there, add `--character {NO_CHARACTER}`.",
     )
     others.sort(key=lambda name: (name != likely, name))
-    choices = ((name, f"{one_line(name)} is the familiar") for name in others[:8])
-    error.question = "--character", tuple(choices)
+    choices = [(name, f"{one_line(name)} is the familiar") for name in others[:8]]
+    error.question = "--character", (*choices, (NO_CHARACTER, "the familiar says nothing in it"))
     raise error
 
 
@@ -254,7 +261,7 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
     if not cast.mine or is_there or len(names) <= 1:
         return cast
     raise errors.RefusedError(
-        f"No person in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
+        f"No person in {origin!r} is called {join_names(map(repr, cast.mine), 'or')}; it has "
         f"{_as_strings(names)}. Nothing was imported",
         hint=f"Try `--me {typed(_similar(names, cast.mine) or next(iter(names)))}`.",
     )
@@ -294,7 +301,7 @@ def cast_speakers(
     strangers = [name for name in speakers if name not in mine and fold(name) not in own]
     if my_names and not mine:
         raise errors.RefusedError(
-            f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
+            f"No speaker in {origin!r} is called {join_names(map(repr, cast.mine), 'or')}; it has "
             f"{_as_strings(speakers)}. Nothing was imported",
             hint=f"Try `--me {typed(_similar(strangers, cast.mine) or strangers[0])}`."
             if strangers
@@ -327,8 +334,10 @@ def cast_speakers(
     return roles
 
 
-def _as_strings(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in sorted(names)[:8])
+def _as_strings(names: Collection[str]) -> str:
+    shown = [repr(name) for name in sorted(names)[:_MOST_NAMED]]
+    more = len(names) - len(shown)
+    return join_names([*shown, f"{more:,} more"] if more else shown)
 
 
 def _card_fields(memory: MemoryStore) -> dict[str, Any]:

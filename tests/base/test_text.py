@@ -14,6 +14,7 @@ from familiar_cli.base.text import (
     fold_all,
     harmless,
     is_visible,
+    join_names,
     nearest,
     one_line,
     sha256_of,
@@ -193,3 +194,8 @@ def test_an_error_that_echoes_a_megabyte_keeps_its_beginning_and_end() -> None:
     assert len(str(error)) < 2_100 > len(error.hint)
     assert str(error).startswith("No such person: xxx")
     assert str(error).endswith("xxx; nothing was changed")
+
+
+@each(("names", "text"), (("a", "a"), ("ab", "a and b"), ("abc", "a, b and c")))
+def test_names_are_joined_as_in_a_sentence(names, text) -> None:
+    assert join_names(names) == text

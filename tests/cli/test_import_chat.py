@@ -133,6 +133,20 @@ def test_an_escape_sequence_in_a_name_does_not_reach_the_terminal(root, tmp_path
     assert "\x1b" not in bring(path).stdout
 
 
+def test_a_chat_in_which_the_familiar_says_nothing_can_be_imported(root, tmp_path) -> None:
+    path = tmp_path / "c.txt"
+    path.write_text("Robin: Tea?\nBo: Please.\nRobin: Here.\nBo: Ah.\n", encoding="utf-8")
+    refused = bring(path)
+    assert refused.exit_code == 5
+    assert "add `--character -`" in refused.stderr
+    assert bring(path, "--character", "-").exit_code == 0
+    turns = data("history", "show", "--channel", "c")["turns"]
+    assert {(turn["role"], turn["author"]["display_name"]) for turn in turns} == {
+        ("user", "Robin"),
+        ("user", "Bo"),
+    }
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [

@@ -20,7 +20,7 @@ from familiar_cli.base.text import bare_lines, slugify
 from familiar_cli.base.times.clock import iso, now, parse_iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.cast import Cast, known_names
+from familiar_cli.imports.cast import NO_CHARACTER, Cast, known_names
 from familiar_cli.imports.contract import Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChat, import_chat_files
 from familiar_cli.store.history.rows import Turn
@@ -116,7 +116,8 @@ def chat_reading(
 
     Args:
         person: The account of the person who speaks to the character, as `PLATFORM:ID`.
-        character: Names of the familiar in the chats; empty for its usual ones.
+        character: Names of the familiar in the chats; empty for its usual ones; `NO_CHARACTER` if it
+            may say nothing in them.
         mine: The owner's names in them; empty for whoever is the chats' user.
 
     Raises:
@@ -125,12 +126,14 @@ def chat_reading(
     memory, history = familiar.memory, familiar.history
     known = known_names(memory, familiar_id=familiar.paths.id, name=familiar.config.name)
     me = familiar.me()
+    names = tuple(name for name in character if name != NO_CHARACTER)
     cast = Cast(
         known,
-        character,
+        names,
         who_speaks(person, me=me) if person else None,
         me=me.author,
         mine=mine,
+        unnamed="refuse" if names == character else "others",
         before=frozenset(speaker.author.slug for speaker in history.speakers(OWNER)),
         also=me.slugs,
         my_names=names_used_by(history, me.slugs),

@@ -15,6 +15,7 @@ from typing import Final, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from familiar_cli.base.text import join_names
 from familiar_cli.base.times.clock import to_utc, to_zone
 from familiar_cli.base.times.when import MONTHS, WEEKDAY_OF, WEEKDAYS, read_hour
 
@@ -89,7 +90,7 @@ class Recurrence(Struct, frozen=True):
         if self.unit == "week" and self.weekdays:
             names = next((n for n, days in _WEEKDAY_SETS.items() if days == self.weekdays), "")
             days = [WEEKDAYS[n] for n in sorted(self.weekdays)]
-            names = names or " and ".join(filter(None, (", ".join(days[:-1]), days[-1])))
+            names = names or join_names(days)
             return names if self.interval == 1 else f"{units} on {names}"
         if self.nth:
             which = next(name for name, n in _ORDINALS.items() if n == self.nth)

@@ -67,7 +67,8 @@ def import_files(
         kind (KIND): What it is, if that is ambiguous: card, lorebook, chat,
             sillytavern, persona, memories, vault or export.
         me (NAME): Your name in chats; may be repeated.
-        character (NAME): Name of the familiar in chats; may be repeated.
+        character (NAME): Name of the familiar in chats, or - if it says nothing in them; may be
+            repeated.
         as_ (PLATFORM:ID): Account of the user in chats.
         dates: Order of day, month and year in dates such as 01/02/2024.
         force: Overwrite even files that you edited or deleted.

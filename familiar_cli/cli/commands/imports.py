@@ -273,7 +273,8 @@ def import_chat(
         file (FILE|DIR|-): Chat file or directory of chats; `-` reads standard input.
         channel (ID): Channel to import into; default: one named after the chat.
         as_ (PLATFORM:ID): Account of the user in the chat.
-        character (NAME): Name of the familiar in the chat; may be repeated.
+        character (NAME): Name of the familiar in the chat, or - if it says nothing in it; may be
+            repeated.
         me (NAME): Your name in the chat, if several people speak; may be repeated.
         format_ (FORMAT): Format of the files, e.g. telegram or transcript; default: detected from
             their content.

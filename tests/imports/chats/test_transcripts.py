@@ -229,7 +229,7 @@ def test_of_several_people_one_is_me(store, tmp_path) -> None:
 def test_nobody_who_is_the_familiar_is_refused(store, tmp_path) -> None:
     path = write(tmp_path / "c.txt", "Robin: a\nBo: b\nRobin: c\nBo: d\n")
     (failed,) = bring(store, path).failed
-    assert "is a chat with 'Bo', 'Robin'" in str(failed.error)
+    assert "is a chat with 'Bo' and 'Robin'" in str(failed.error)
 
 
 @pytest.mark.parametrize(
