@@ -71,7 +71,9 @@ def lines_page(done: ImportedLines, *, dry_run: bool) -> RenderableType:
     headline = f"{deed} {counted(done.lines, 'memory', 'memories')} of {done.program}{known}"
     rows = [("  used", "green", one) for one in done.found_when_it_fits]
     rows += [("  refused", "red", one) for one in done.refused]
-    parts = [plain(headline), column_table([plain(k, s), plain(w)] for k, s, w in rows)]
+    parts: list[RenderableType] = [plain(headline)]
+    if rows:
+        parts.append(column_table([plain(k, s), plain(w)] for k, s, w in rows))
     if done.plan:
         parts.append(plain(f"Decide with `familiar review show {done.plan}`.", "dim"))
     return Group(*parts)
