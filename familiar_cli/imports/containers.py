@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections import Counter
 from contextlib import contextmanager
-from pathlib import PurePath, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -85,16 +85,33 @@ def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TO
     with _open_zip(raw, origin) as archive:
         if path not in archive.namelist():
             raise BadInputError(f"{origin!r} is a zip archive without {path!r}")
-        if archive.getinfo(path).compress_type not in _READ_METHODS:
-            raise BadInputError(
-                f"{path!r} in {origin!r} uses a compression method that CHARX files do not use",
-                hint="Unpack it, and zip it again with standard compression.",
-            )
+        _check_method(archive.getinfo(path), origin)
         with archive.open(path) as member:
             content = member.read(limit_bytes + 1)
     if len(content) > limit_bytes:
         raise BadInputError(f"{path!r} in {origin!r} is larger than {limit_bytes // MIB} MiB")
     return content
+
+
+def unpack_members(raw: bytes, directory: Path, *, origin: str) -> list[Path]:
+    """Write the files of the archive below a directory, as regular files; return their paths.
+
+    Raises:
+        BadInputError: It is damaged, encrypted, too large, or contains a path that leads outside.
+    """
+    with _open_zip(raw, origin) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+        for info in infos:
+            _check_method(info, origin)
+        return [Path(archive.extract(info, directory)) for info in infos]
+
+
+def _check_method(info: zipfile.ZipInfo, origin: str) -> None:
+    if info.compress_type not in _READ_METHODS:
+        raise BadInputError(
+            f"{info.filename!r} in {origin!r} uses a compression method that is not read",
+            hint="Unpack it, and zip it again with standard compression.",
+        )
 
 
 def write_charx(card_json: str, members: Mapping[str, bytes]) -> bytes:

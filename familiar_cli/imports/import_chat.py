@@ -29,7 +29,13 @@ from familiar_cli.imports.contract import (
 )
 from familiar_cli.imports.reading import read_chats, title_of_format
 from familiar_cli.imports.source import ForeignFile, Skip, as_source
-from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
+from familiar_cli.imports.what_is_it import (
+    is_archive,
+    is_data_folder,
+    recognise_instead,
+    taken_for,
+    unpack_archive,
+)
 from familiar_cli.store.history import imports, marks, matching
 from familiar_cli.store.history.matching import LineMatch
 from familiar_cli.store.history.rows import HEARD, IMPORTED, SERVED, Turn
@@ -460,7 +466,7 @@ class ImportedChats(Struct, frozen=True):
     Args:
         chats: The result for each chat, earliest start first.
         failed: What was not imported.
-        passed_over: Text files in a directory that are not chats.
+        passed_over: Other files of a directory, which are not chats.
         memories: What programs noted in the chats, with the file of each; not imported.
     """
 
@@ -513,7 +519,6 @@ def import_chats(
         raise recognise_instead("chat", path) or errors.BadInputError(
             f"{str(path)!r} holds no chats"
         )
-    files, closed = _chat_files(path)
     over: list[NotImported] = []
     if wish.channel and path is not None and path.is_dir():
         raise errors.UsageError(
@@ -521,9 +526,15 @@ def import_chats(
             hint="Omit `--channel`, or import a single file.",
         )
     with ExitStack() as stack:
+        place = path
+        if path is not None and is_archive(path):
+            place = unpack_archive(path, stack)
+            copies = dict.fromkeys(map(str, place.rglob("*")), str(path))
+            wish = replace(wish, typed={**copies, **wish.typed})
+        files, closed = _chat_files(place)
         found = _find_chats(((file, wish.reading) for file in files), stack)
         found.failed.extend(closed)
-        if path is not None and path.is_dir():
+        if place is not None and place.is_dir():
             over = [one for one in found.failed if one.is_other]
             found.failed = [one for one in found.failed if one not in over]
         if over and not found.chats and not found.failed:
@@ -629,7 +640,7 @@ def _bring_in(
 
 
 def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
-    """Return the files to read, and the directories that cannot be read."""
+    """Return the files to read, and those and the directories that are not read."""
     if path is None or not path.is_dir():
         return [path], []
     closed: list[NotImported] = []
@@ -645,7 +656,10 @@ def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]
         raise errors.NotFoundError(
             f"No chats below {str(path)!r}: no file ends in {', '.join(sorted(suffixes))}"
         )
-    return [*chats], closed
+    rest = sorted(file for file in paths if file.suffix.lower() not in suffixes)
+    shown = [file for file in rest if not any(p[0] == "." for p in file.relative_to(path).parts)]
+    reason = errors.BadInputError("files of this type hold no chats")
+    return [*chats], closed + [NotImported(str(file), reason, is_other=True) for file in shown]
 
 
 class _ChatsInFiles(Struct):

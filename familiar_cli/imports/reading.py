@@ -244,7 +244,7 @@ def _describe(source: ForeignFile) -> str:
     if source.shape == "empty":
         return "empty"
     if source.shape == "archive":
-        return "a zip archive (unpack it, and import its `conversations.json`)"
+        return "a zip archive"
     if source.shape in ("binary", "picture"):
         return "a binary file"
     if re.match(rb"<(?:!doctype|html)", source.start, re.IGNORECASE):

@@ -6,8 +6,9 @@ A file is recognised by the formats of the registry, a directory by what lies in
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Literal
 from zipfile import is_zipfile
 
@@ -22,8 +23,9 @@ from familiar_cli.base.errors import (
 from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.containers import unpack_members
 from familiar_cli.imports.contract import Reading, Recognition, recognise
-from familiar_cli.imports.foreign_files import DamagedError
+from familiar_cli.imports.foreign_files import DamagedError, read_foreign
 from familiar_cli.imports.import_plan import EXPORT_MANIFEST
 from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
 from familiar_cli.imports.source import ForeignFile, as_source
@@ -61,14 +63,17 @@ INSIDE: Final = ("default-user", "data/default-user", "public")
 
 _PARTS: Final = ("characters", "chats")  # directories that together mark a data folder
 _CHATS: Final = (".jsonl", ".ndjson")
-_OTHERS: Final = frozenset(
+CANDIDATES: Final = frozenset(
     (
         *(*_CHATS, ".json", ".png", ".apng", ".charx", ".byaf", ".af", ".mem"),
-        *(".yaml", ".yml", ".txt", ".log", ".csv", ".html", ".zip"),
+        *(".yaml", ".yml", ".txt", ".log", ".csv", ".html", ".zip", ".md"),
     )
 )
+"""Ends of the files of a directory that are looked at."""
+
 _TIERS: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
 _IMPORTED_FILES: Final = frozenset({"card", "lorebook", "chat", "memories"})
+_MAC_DATA: Final = "__MACOSX"  # of the Finder, beside the files that it packed
 _SAMPLE: Final = 20  # most notes to examine
 _MOST_FILES: Final = 5_000
 _START_BYTES: Final = 4096
@@ -163,11 +168,47 @@ def _recognise_file(path: Path) -> Recognized | None:
                 if recognition.is_certain or _has_content(recognition, source):
                     return _as_recognized(recognition, path)
             if source.shape == "archive" and is_zipfile(path):
-                hint = "Unpack it, and give a file or directory from it."
+                hint = f"Import it: `familiar import {typed(str(path))}`."
                 return Recognized("archive", "a zip archive", hint)
     except (FamiliarError, OSError):
         pass
     return None
+
+
+def is_archive(path: Path) -> bool:
+    """Tell whether a file is a zip archive that no format reads as a whole."""
+    recognition = what_is(path) if path.is_file() and is_zipfile(path) else None
+    return recognition is not None and recognition.kind == "archive"
+
+
+def unpack_archive(path: Path, stack: ExitStack) -> Path:
+    """Unpack a zip archive; its files are deleted when `stack` is closed.
+
+    Returns:
+        The directory, or the only one in it, since archives often have one for all their files.
+
+    Raises:
+        BadInputError: It is damaged, too large, or holds nothing that can be imported.
+    """
+    scratch = Path(stack.enter_context(TemporaryDirectory(prefix="familiar-")))
+    directory = scratch / path.stem
+    try:
+        unpack_members(read_foreign(path), directory, origin=path.name)
+    except BadInputError as error:
+        hint = error.hint or "Unpack it, and import the directory."
+        raise type(error)(f"{error}; nothing was imported", hint=hint) from error
+    if not readings_of(directory):
+        raise BadInputError(
+            f"{path.name!r} is a zip archive that holds no file that can be imported; nothing was "
+            "imported",
+            hint=_KINDS_HINT,
+        )
+    while _root_of_memories(directory) is None:
+        inside = [one for one in directory.iterdir() if one.name != _MAC_DATA]
+        if len(inside) != 1 or not inside[0].is_dir():
+            break
+        directory = inside[0]
+    return directory
 
 
 def _as_recognized(recognition: Recognition, path: Path) -> Recognized:
@@ -210,9 +251,9 @@ def _readings_of_directory(path: Path) -> list[Recognized]:  # noqa: PLR0911  # 
         hint = f"Import it: `familiar import-memories {name}`."
         memories = Recognized("memories", "memories by day, week, month and year", hint)
         return [vault, memories] if _has_other_notes(root, notes) else [memories]
-    others = [file for file in files if file.suffix.lower() in _OTHERS]
+    others = [f for f in files if f.suffix.lower() in CANDIDATES and f not in notes]
     if not notes or others:
-        return _of_members(path, others, notes, [vault] if notes else [])
+        return _of_members(path, others, files, [vault] if notes else [])
     chats = sum(_is_transcript(file) for file in notes[:_SAMPLE])
     if chats == len(notes[:_SAMPLE]):
         return [_chats_in(name)]
@@ -239,14 +280,14 @@ def _chats_in(name: str) -> Recognized:
 
 
 def _of_members(
-    path: Path, files: Sequence[Path], notes: Sequence[Path], otherwise: list[Recognized]
+    path: Path, files: Sequence[Path], every: Sequence[Path], otherwise: list[Recognized]
 ) -> list[Recognized]:
     """Return the possible kinds of a directory, judged by its files.
 
     Args:
         path: The directory.
         files: Its candidate files.
-        notes: Its notes, of which some may be what a program remembers.
+        every: All of its files; among the notes may be what a program remembers.
         otherwise: The result if none of them is recognised.
     """
     if all(file.suffix.lower() in _CHATS for file in files):
@@ -257,10 +298,11 @@ def _of_members(
         return [_chats_in(typed(str(path)))]
     if not members:
         return otherwise
+    notes = [file for file in every if file.suffix.lower() == ".md"]
     lists = [(note, known) for note in notes if (known := _recognise_file(note))]
     members += [(note, known) for note, known in lists if known.kind == "memories"]
     known_files = {file for file, _ in members}
-    rest = tuple(file for file in (*files, *notes) if file not in known_files)
+    rest = tuple(file for file in every if file not in known_files)
     hint = f"Import it: `familiar import {typed(str(path))}`."
     title = "a directory of files to import"
     return [Recognized("several", title, hint, tuple(members), rest), *otherwise]

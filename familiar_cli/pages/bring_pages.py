@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 from rich.console import Group, RenderableType
 
 from familiar_cli.actions.bring.import_lines import ImportedLines
-from familiar_cli.base.text import counted, one_line
+from familiar_cli.base.text import counted, one_line, shorten_list
 from familiar_cli.imports.import_chat import ImportedChats
 from familiar_cli.imports.sillytavern import ImportedFolder
 from familiar_cli.pages import import_pages
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.bring.export_everything import Export
     from familiar_cli.actions.bring.import_files import Done, ImportItem
+
+
+_MOST_NAMES: Final = 8
 
 
 def import_page(items: Sequence[ImportItem], *, dry_run: bool) -> RenderableType:
@@ -66,9 +69,14 @@ def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, 
 
 def warnings_of(items: Sequence[ImportItem]) -> Iterator[str]:
     """Yield what was unusual about the files."""
+    left_out: dict[str, list[str]] = {}
     for item in items:
         if item.left_out:
-            yield f"{one_line(item.path.name)} was left out: {item.left_out}"
+            left_out.setdefault(item.left_out, []).append(one_line(item.path.name))
+    for reason, names in left_out.items():
+        verb = "were" if len(names) > 1 else "was"
+        yield f"{shorten_list(names, _MOST_NAMES)} {verb} left out: {reason}"
+    for item in items:
         for done in item.done:
             if isinstance(done, ImportedFolder):
                 for one in done.familiars:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,8 @@ def test_what_is_left_out_of_a_directory_is_named_and_damage_is_an_error(familia
         ("note.md", "# Of lakes"),
         ("package.json", '{"name": "x", "version": "1", "main": "x.js"}'),
         ("list.md", "[2025-03-04] - Likes lakes"),
+        ("lake.mp4", "\0\1"),
+        ("reed.mp4", "\0\1"),
     ):
         (tmp_path / "mem" / name).write_bytes(text.encode("latin-1"))
     result = data("import", str(tmp_path / "mem"), code=7)
@@ -168,7 +171,41 @@ def test_what_is_left_out_of_a_directory_is_named_and_damage_is_an_error(familia
         "read (not valid).txt": "it is text",
         "note.md": "a note",
         "package.json": "a package of npm",
+        "lake.mp4": "files of this type are not imported",
+        "reed.mp4": "files of this type are not imported",
     }
+    shown = run("import", str(tmp_path / "mem")).stderr
+    assert "lake.mp4, reed.mp4 were left out: files of this type" in shown
+
+
+def test_an_archive_is_the_directory_in_it(familiar, tmp_path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("claude.json", "claude.memories.json"):
+            archive.write(SAMPLES / name, f"export/{name}")
+        archive.writestr("export/users.json", '[{"full_name": "Robin"}]')
+        archive.writestr("export/voice.ogg", b"OggS")
+    items = {Path(one["path"]).name: one for one in data("import", str(path))["items"]}
+    assert [items[name]["kind"] for name in ("claude.memories.json", "claude.json")] == [
+        *("memories", "chat")
+    ]
+    assert {name for name, one in items.items() if one["left_out"]} == {"users.json", "voice.ogg"}
+    assert data("import-chat", str(path))["already_there"] == 2
+    path.write_bytes(bytes(byte ^ (40 < at < 90) for at, byte in enumerate(path.read_bytes())))
+    damaged = run("import", str(path))
+    assert (damaged.exit_code, damaged.stdout) == (5, "")
+    assert "zip archive that cannot be read" in damaged.stderr
+
+
+def test_a_person_in_an_archive_is_asked_for_by_its_name(familiar, tmp_path) -> None:
+    path = tmp_path / "whatsapp.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("_chat.txt", "Ann: Hi.\nYuzu: Hello.\nAnn: Tea?\nYuzu: Yes.\n")
+        archive.writestr("photo.jpg", b"\xff\xd8\xff")
+    for command in ("import", "import-chat"):
+        assert f"`familiar {command} {path} --me Ann`" in run(command, str(path)).stderr
+    found = data("import", str(path), "--me", "Ann")["items"][0]["results"][0]
+    assert [Path(one["file"]).name for one in found["files"]] == ["_chat.txt", "photo.jpg"]
 
 
 def test_of_several_peoples_data_folders_none_is_guessed(tmp_path) -> None:

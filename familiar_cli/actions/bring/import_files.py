@@ -60,9 +60,11 @@ from familiar_cli.imports.reading import (
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import (
+    CANDIDATES,
     Recognized,
     explain_unknown,
     readings_of,
+    unpack_archive,
     what_is,
     why_unknown,
 )
@@ -84,9 +86,6 @@ Done = (
 )
 
 _KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
-_DATA: Final = frozenset({".json", ".jsonl", ".ndjson", ".charx", ".byaf", ".mem", ".af", ".zip"})
-"""Ends of files that a program wrote; one that is not recognised may be damaged."""
-
 _FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
 """The order of kinds: first those that make a familiar, for the others to go into."""
 
@@ -168,20 +167,7 @@ class ImportItem(Struct):
         return [*([self.error] if self.error else []), *(one.error for one in chats)]
 
 
-def recognise_items(paths: Sequence[Path], kind: str = "") -> list[ImportItem]:
-    """Recognise files and directories, and sort them into import order.
-
-    Args:
-        paths: The files and directories.
-        kind: Their kind, if a person stated it.
-    """
-    items = [item for path in paths for item in _recognise_items(path, _KINDS.get(kind, kind))]
-    order = {name: number for number, name in enumerate(_FIRST)}
-    return sorted(items, key=lambda item: order.get(item.kind, len(order)))
-
-
-def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
-    recognitions = readings_of(path)
+def _items_of(path: Path, recognitions: Sequence[Recognized], kind: str) -> Iterator[ImportItem]:
     if kind and path.exists():
         recognition = next((one for one in recognitions if one.kind == kind), None)
         yield ImportItem(path, kind, recognition.title if recognition else kind)
@@ -206,10 +192,12 @@ def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
 
 def _unknown_item(path: Path) -> ImportItem:
     """Return the item of a file that no importer takes: an error if it is damaged."""
+    if path.suffix.lower() not in CANDIDATES:
+        return ImportItem(path, left_out="files of this type are not imported")
     if recognition := what_is(path):
         return ImportItem(path, left_out=recognition.title)
     reason, error = why_unknown(path)
-    if not reason or path.suffix.lower() in _DATA or isinstance(error, DamagedError):
+    if not reason or isinstance(error, DamagedError):
         return ImportItem(path, error=error)
     return ImportItem(path, left_out=reason)
 
@@ -237,8 +225,8 @@ def import_files(
         What became of each; errors are in the items.
     """
     options = replace(options or FileImportOptions(), familiar_id=familiar.paths.id)
-    items = recognise_items([Path(path).expanduser() for path in paths], options.kind)
     with closing(FileImporter(familiar.paths.root.parent, options, tell)) as importer:
+        items = importer.recognise([Path(path).expanduser() for path in paths])
         for item in items:
             if item.error is None:
                 try:
@@ -266,8 +254,32 @@ class FileImporter:
         self._scratch = ExitStack()
 
     def close(self) -> None:
-        """Delete the temporary files of a dry run."""
+        """Delete the temporary files: unpacked archives, and what a dry run made."""
         self._scratch.close()
+
+    def recognise(self, paths: Sequence[Path]) -> list[ImportItem]:
+        """Recognise files and directories, and sort them into import order.
+
+        An archive that no format reads is the directory in it.
+        """
+        kind = _KINDS.get(self.options.kind, self.options.kind)
+        items = [item for path in paths for item in self._recognise_items(path, kind)]
+        order = {name: number for number, name in enumerate(_FIRST)}
+        return sorted(items, key=lambda item: order.get(item.kind, len(order)))
+
+    def _recognise_items(self, path: Path, kind: str) -> Iterator[ImportItem]:
+        recognitions = readings_of(path)
+        if recognitions and recognitions[0].kind == "archive":
+            try:
+                directory = unpack_archive(path, self._scratch)
+            except FamiliarError as error:
+                yield ImportItem(path, error=error)
+                return
+            shown = self.options.typed.get(str(path), str(path))
+            copies = dict.fromkeys(map(str, directory.rglob("*")), shown)
+            self.options = replace(self.options, typed={**self.options.typed, **copies})
+            path, recognitions = directory, readings_of(directory)
+        yield from _items_of(path, recognitions, kind)
 
     def run(self, item: ImportItem, report: OnProgress | None = None) -> None:
         """Import one item; an error is stored in it.

@@ -116,8 +116,8 @@ def chat_reading(
 
     Args:
         person: The account of the person who speaks to the character, as `PLATFORM:ID`.
-        character: Names of the familiar in the chats; empty for its usual ones; `NO_CHARACTER` if it
-            may say nothing in them.
+        character: Names of the familiar in the chats; empty for its usual ones; `NO_CHARACTER` if
+            it may say nothing in them.
         mine: The owner's names in them; empty for whoever is the chats' user.
 
     Raises:

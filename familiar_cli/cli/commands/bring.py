@@ -79,7 +79,6 @@ def import_files(
         FileImporter,
         FileImportOptions,
         personas_in,
-        recognise_items,
     )
     from familiar_cli.cli.commands.init import adopt_jobs, familiar_option
 
@@ -102,8 +101,9 @@ def import_files(
     ):
         options = replace(options, typed={str(copy): path for path, copy in copies.items()})
         files = [copies.get(path) or Path(path).expanduser() for path in paths]
-        items = recognise_items(files, options.kind)
         with closing(FileImporter(home, options, out.warn)) as importer:
+            items = importer.recognise(files)
+            options = importer.options
             for item in items:
                 _choose_kind(out, item)
                 _import_item(out, importer, item)

@@ -95,12 +95,13 @@ def _import(
     """Import a file; return what became of it, and the question that only a person can answer."""
     from msgspec.structs import replace
 
-    from familiar_cli.actions.bring.import_files import FileImporter, recognise_items
+    from familiar_cli.actions.bring.import_files import FileImporter
 
     options = _options(request, dry_run=dry_run)
-    items, question = recognise_items([path]), None
-    home = request.familiar.paths.root.parent
+    question, home = None, request.familiar.paths.root.parent
     with closing(FileImporter(home, options, lambda _: None)) as importer:
+        items = importer.recognise([path])
+        options = importer.options
         for item in items:
             makes = item.kind in _MAKES_FAMILIAR
             own = "" if makes else request.familiar.paths.id

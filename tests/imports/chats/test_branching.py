@@ -199,10 +199,11 @@ def test_each_line_of_any_conversations_is_there_once(trees, data) -> None:
             files[f"t{tree}f{number}"] = [(tree, node) for node in path]
     runs = data.draw(st.lists(st.sampled_from(sorted(files)), max_size=4))
     with tempfile.TemporaryDirectory() as scratch:
-        place = Path(scratch)
+        place = Path(scratch, "chats")
+        place.mkdir()
         for name, lines in files.items():
             save(place / f"{name}.jsonl", HEAD, *(_line(*line) for line in lines))
-        with closing(HistoryStore(place / "history.db")) as store:
+        with closing(HistoryStore(Path(scratch, "history.db"))) as store:
             for name in runs:
                 told = bring(store, place / f"{name}.jsonl", dry_run=True)
                 assert told == bring(store, place / f"{name}.jsonl")

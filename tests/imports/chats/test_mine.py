@@ -111,7 +111,7 @@ def test_of_several_people_i_am_who_i_say(ada, tmp_path) -> None:
     refused = bring(tmp_path, *lines, options=["--me", "Eve"])
     bring(tmp_path, *lines, options=["--me", "robin"])
 
-    assert (refused.exit_code, "'Bo', 'Robin'" in refused.stderr) == (5, True)
+    assert (refused.exit_code, "'Bo' and 'Robin'" in refused.stderr) == (5, True)
     assert authors("c") == [("cli", "user", "Robin"), ("sillytavern", "Bo", "Bo")]
 
 
