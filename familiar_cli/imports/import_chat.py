@@ -597,8 +597,8 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
     error = errors.UsageError(
         f"{name!r} speaks in {STDIN if file == '-' else file!r}, and nobody said whether that is "
         "you; nothing was imported",
-        hint=f"If it is: `{command} --me {typed(name)}`; only you will hear of it. If not: "
-        f"`{command} --as {typed(account)}`; only {name} and you will.",
+        hint=f"If it is: `{command} --me {typed(name)}`; only you will see it. If not: "
+        f"`{command} --as {typed(account)}`; only {name} and you will see it.",
     )
     error.question = _question_of(who)
     return error

@@ -313,7 +313,9 @@ class _FirstFetch:
         outdated = {ref for ref, orders in result.items() if every - orders}
         for ref in sorted(outdated):
             name = ref.removeprefix("refs/heads/")
-            self._tell(f"The branch {name!r} was not taken: its machine has yet to forget a person")
+            self._tell(
+                f"The branch {name!r} was not merged: its machine must forget a person first"
+            )
         return outdated
 
     def _accept(self, incoming: IncomingObjects, refs: Mapping[str, str]) -> None:

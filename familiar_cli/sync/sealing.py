@@ -409,7 +409,7 @@ class SigningKey:
 
     def _unusable(self, what: str) -> RemoteKeyError:
         return RemoteKeyError(
-            f"The signing key {str(self._path)!r} {what}; nothing was sent or taken",
+            f"The signing key {str(self._path)!r} {what}; nothing was sent or received",
             hint=f"Run `chmod 600 {self._path}`. If that does not help, delete it and sync: the key"
             " is taken from the bundles of your other machines.",
         )

@@ -634,6 +634,6 @@ def _can_name_files(days: object) -> bool:
 def _unusable_instance(path: Path, what: str) -> ConfigError:
     return ConfigError(
         f"{str(path)!r} {what}; nothing was changed",
-        hint="Restore it from a backup; it holds id, began and days, one line each. Without a"
-        " backup, delete it, and this machine becomes a new instance.",
+        hint="Restore it from a backup: it has three lines, id, began and days. Without a"
+        " backup, delete it; this machine then becomes a new instance.",
     )

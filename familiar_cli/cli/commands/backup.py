@@ -38,7 +38,7 @@ def backup(
     move: str = "",
     identity: Identity = None,
 ) -> None:
-    """Back up every familiar of the home, or the one of --familiar, while they are in use.
+    """Back up every familiar in the home, or only --familiar; they can be in use meanwhile.
 
     Only what no earlier backup has is written. `list` lists the backups of a target, `verify`
     reads all of them. Encrypted backups need the extra `sync`; addresses need the package that

@@ -227,7 +227,7 @@ def set_in_channel(
         kind (KIND): Kind: text, thread, voice, dm, group_dm, …
         parent (NAME): Parent channel of a thread or post.
         unset (KEY): Remove this setting from the file.
-        subscribe: Listen to the channel, or stop; then what waits there is written into memory.
+        subscribe: Listen to the channel, or stop; stopping writes its waiting turns into memory.
     """
     from familiar_cli.base.who.identity import check_id
 

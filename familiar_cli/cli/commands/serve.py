@@ -54,8 +54,8 @@ def serve(
 
     Chat programs choose the model NAME for the familiar's own prompt, or NAME+memory to keep their
     own prompt and add memory to it. Without a token it listens on this machine only. SIGINT
-    (Ctrl-C) or SIGTERM stops it, once the replies in progress are complete or --drain is over; a
-    second one stops it at once. Of a reply, the part that has arrived is kept. `serve.toml` in the
+    (Ctrl-C) or SIGTERM stops it, once the replies in progress are complete or --drain has passed; a
+    second one stops it at once. What has arrived of a reply by then is saved. `serve.toml` in the
     home holds the same settings; environment variables override it, and options override both.
 
     \b

@@ -26,9 +26,9 @@ def other_character(name: str, model: str) -> ApiError:
     """Build the error for a chat with a character other than the model's familiar."""
     return ApiError(
         409,
-        f"This chat is with {one_line(name, 60)!r}, and the model is {one_line(model, 60)!r}, "
-        "which takes no part in it; nothing was asked or kept. Choose the model of that character "
-        "(SillyTavern: API Connections, Model), or make it a familiar with `familiar init`",
+        f"This chat is with {one_line(name, 60)!r}, but the selected model is "
+        f"{one_line(model, 60)!r}; nothing was asked or saved. Select that character's model "
+        "(SillyTavern: API Connections, Model), or create a familiar for it with `familiar init`",
         code="other_character",
         param="model",
     )

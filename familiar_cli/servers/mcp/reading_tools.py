@@ -400,7 +400,7 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
     if channel not in channel_ids or not caller.viewer.sees_channel(channel):
         raise NotFoundError(
             f"There is no open channel {framed(channel)!r}",
-            hint="`recent` shows those that are open; of private ones, only the server's own is.",
+            hint="`recent` lists the open ones; private ones need a server started for them.",
         )
     return str(channel)
 
