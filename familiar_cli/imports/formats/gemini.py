@@ -7,7 +7,6 @@ from collections import Counter
 from datetime import datetime
 from functools import partial
 from html.parser import HTMLParser
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import sha256_of
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 _PROGRAM: Final = Program("gemini")
 _ACTIVITY: Final = "gemini-apps"
 _ID_CHARS: Final = 16
-_ENOUGH_TITLES: Final = 5  # whose common words are hardly those of the person
-_PRODUCTS: Final = frozenset({"Gemini Apps", "Gemini", "Bard"})
+_PRODUCT: Final = re.compile(r"\b(?:Gemini|Bard)\b")  # in any language: `Gemini-Apps`
+_NBSP: Final = "\u00a0"  # in HTML it follows the word for asking
 _VERB: Final = re.compile(
     r"(?:Prompted|Branched|Answered|Asked|Said|Solicitou|Solicitó|Preguntó|Demandé|Angefordert|"
     r"Gefragt|Richiesto|Gevraagd)\b:?\s*"
@@ -53,7 +52,7 @@ def _sniff(source: ForeignFile) -> Sighting:
 
 
 def _is_of_gemini(record: dict[str, Any]) -> bool:
-    return text_at(record, "header") in _PRODUCTS
+    return bool(_PRODUCT.search(text_at(record, "header")))
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
@@ -74,15 +73,13 @@ def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
         ]
     else:
         rows = [(number, one, "") for number, one in enumerate(_page_records(source), 1)]
-    answered = [row[1][0] for row in rows if not isinstance(row, Skip) and row[1][1]]
-    start = _common_start(answered)
     counts = Counter[str]()
     for row in reversed(rows):
         if isinstance(row, Skip):
             yield row
             continue
         number, (title, answer, when), raw = row
-        question = _question(title, answer, start)
+        question = _question(title, answer)
         if not question:
             yield Skip(number, _NO_QUESTION, damaged=False)
             continue
@@ -97,25 +94,25 @@ def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
 _Record = tuple[str, str, object]  # its title, the answer, and when
 
 
-def _question(title: str, answer: str, start: str) -> str:
-    """Return what was asked, without the verb before it; empty for a record of something else."""
-    verb = _VERB.match(title)
-    end = verb.end() if verb else len(start) if title.startswith(start) else 0
-    return title[end:].strip() if end or answer else ""
+def _question(title: str, answer: str) -> str:
+    """Return what was asked, without the verb before it; empty for a record of something else.
 
-
-def _common_start(titles: list[str]) -> str:
-    """Return the words with which all titles begin: how their language calls asking."""
-    if len(titles) < _ENOUGH_TITLES:
-        return ""
-    start = commonprefix(titles)  # noqa: RUF071  # of letters, not of paths
-    return start[: start.rfind(" ") + 1]
+    In JSON, a verb of an unknown language cannot be told from the person's words, and stays.
+    """
+    if verb := _VERB.match(title):
+        question = title[verb.end() :]
+    elif answer:
+        before, _, after = title.partition(_NBSP)
+        question = title if "\n" in before else after or title
+    else:
+        question = ""
+    return question.replace(_NBSP, " ").strip()
 
 
 def _record(row: dict[str, Any]) -> _Record:
     items = objects_at(row, "safeHtmlItem")
     answer = "\n\n".join(filter(None, (_text(text_at(one, "html")) for one in items)))
-    return text_at(row, "title"), answer, row.get("time")
+    return text_at(row, "title").replace(_NBSP, " "), answer, row.get("time")
 
 
 def _page_records(source: ForeignFile) -> Iterator[_Record]:
@@ -126,10 +123,8 @@ def _page_records(source: ForeignFile) -> Iterator[_Record]:
         head, body = parser.parts
         lines = [line.strip() for line in body.split("\n")]
         at = next((n for n, line in enumerate(lines) if _stamp_of(line)), None)
-        if head.strip() not in _PRODUCTS or at is None:
-            continue
-        title = "\n".join(lines[:at]).replace("\u00a0", " ")
-        yield title, "\n".join(lines[at + 1 :]).strip(), _stamp_of(lines[at])
+        if at is not None and _PRODUCT.search(head):
+            yield "\n".join(lines[:at]), "\n".join(lines[at + 1 :]).strip(), _stamp_of(lines[at])
 
 
 def _stamp_of(line: str) -> str:

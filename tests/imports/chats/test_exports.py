@@ -192,12 +192,37 @@ def test_elements_are_found_whatever_their_strings_hold(tmp_path, monkeypatch) -
     assert found == values
 
 
-def test_gemini_questions_lose_the_word_for_asking_of_any_language(tmp_path) -> None:
-    asked = ["Köy nerede?", "Bugün hava nasıl?", "Çay demle", "Kaç yaşındasın?", "Ne haber?"]
-    about = {"header": "Gemini Apps", "time": "2025-03-28T21:25:00Z"}
+def test_gemini_questions_lose_the_word_for_asking_and_no_word_of_the_person(tmp_path) -> None:
+    asked = ["Çevir: kedi", "Çevir: köpek", "Çevir: kuş", "Çevir: balık", "Çevir: at"]
+    about = {"header": "Gemini Uygulamaları", "time": "2025-03-28T21:25:00Z"}
     answer = {"safeHtmlItem": [{"html": "<p>Evet.</p>"}]}
-    records = [about | answer | {"title": f"Soruldu: {question}"} for question in asked]
-    path = save(tmp_path / "activity.json", [*records, about | {"title": "Geri bildirim: iyi"}])
+    records = [about | answer | {"title": question} for question in asked]
+    path = save(tmp_path / "a.json", [*records, about | {"title": "Geri bildirim: iyi"}])
+    assert gemini_questions(path) == asked[::-1]
+    cells = [(f"Soruldu:&nbsp;{question}", "<p>Evet.</p>") for question in asked]
+    page = "".join(
+        '<div class="outer-cell x"><div class="header-cell x"><p>Gemini Uygulamaları<br></p></div>'
+        f'<div class="content-cell x">{title}<br>28 Mar 2025, 21:25:00 CET<br>{reply}</div></div>'
+        for title, reply in [*cells, ("Geri bildirim:&nbsp;iyi", "")]
+    )
+    path = tmp_path / "a.html"
+    path.write_text(f"<html><body>{page}</body></html>", encoding="utf-8")
+    assert gemini_questions(path) == asked[::-1]
+
+
+def gemini_questions(path):
     (chat,) = read_chats(ForeignFile(path, str(path)), Reading(Cast(unnamed="familiar")))
     lines = [line for line in chat.messages() if isinstance(line, ForeignMessage)]
-    assert [line.text for line in lines if line.role == "user"] == asked[::-1]
+    return [line.text for line in lines if line.role == "user"]
+
+
+def test_librechat_messages_without_parents_come_whole(tmp_path) -> None:
+    lines = [
+        {"messageId": name, "text": name, "isCreatedByUser": number % 2 == 0}
+        for number, name in enumerate("abcd")
+    ]
+    chat = {"conversationId": "1", "title": "Herons", "messages": lines}
+    path = save(tmp_path / "c.json", chat)
+    (found,) = read_chats(ForeignFile(path, str(path)), Reading(Cast(unnamed="familiar")))
+    said = [line.text for line in found.messages() if isinstance(line, ForeignMessage)]
+    assert (said, found.aside) == ([*"abcd"], 0)
