@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _MARK: Final = "\u200e"
+_ANDROID: Final = "time - Name: text"
 _PLACEHOLDER: Final = re.compile(r"<(?!attached\b)[^<>:]{3,80}>")
 _ATTACHED: Final = re.compile(r"<[^<>]{1,40}:[^<>]{1,200}>")
 _EDIT_MARK: Final = re.compile(r"\s(\u200e?)<([^<>:]{5,60})>$")
@@ -57,12 +58,15 @@ def _deeds() -> re.Pattern[str]:
     return re.compile(rf"\S.{{0,60}}? (?:{'|'.join(_table()['deeds'])})(?:\W|$)", re.IGNORECASE)
 
 
-def is_notice(text: str) -> bool:
-    """Tell whether a message's text is the messenger's own: by its mark, else by its wording."""
+def is_notice(text: str, style: str) -> bool:
+    """Tell whether a message's text is the messenger's own: by its mark, else by its wording.
+
+    Angle brackets around all of it are WhatsApp's on Android; elsewhere they may be anybody's.
+    """
     if text.lstrip(" ").startswith(_MARK):
         return not _ATTACHED.match(text.lstrip(f" {_MARK}"))
     plain = text.replace(_MARK, "").strip()
-    if _PLACEHOLDER.fullmatch(plain):
+    if style == _ANDROID and _PLACEHOLDER.fullmatch(plain):
         return True
     low = plain.casefold()
     return low.rstrip(".。") in _texts() or low.startswith(_starts())
@@ -211,7 +215,7 @@ _TIMED: Final = (
         _COLONS,
     ),
     _HeaderStyle(
-        "time - Name: text",
+        _ANDROID,
         _compile_pattern(rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}"),
         "",
         "-–—",
@@ -268,7 +272,7 @@ _TOLD: Final = (
         "[time] Name: text", _compile_pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]"
     ),
     _HeaderStyle(
-        "time - Name: text",
+        _ANDROID,
         _compile_pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"),
         "",
         "-–—",
@@ -367,7 +371,7 @@ def _match_head(
         return None
     if parts["name"].lstrip().startswith(("**", "__")) and text.startswith(("**", "__")):
         text = text[2:]
-    told = is_notice(text + rest)
+    told = is_notice(text + rest, style)
     text = text + rest if told else without_edit_mark(text + rest)
     text = without_marks(text).removeprefix(" ")
     return MessageHeader(style, name, stamp, text, is_block, told and bool(stamp))

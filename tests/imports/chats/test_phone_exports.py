@@ -124,11 +124,17 @@ NOTICES = [
 
 @pytest.mark.parametrize("notice", NOTICES)
 def test_a_notice_is_nobodys_words(tmp_path, notice) -> None:
-    line = "[28.03.25, 21:25:00] "
+    line = "28/03/2025, 21:25 - " if notice[0] == "<" else "[28.03.25, 21:25:00] "
     _, found = read(tmp_path, f"{line}Nell: {notice}\n{line}Nell: Hi\n{line}Tess: Hi\n")
     first = found[0]
     assert (first.role, first.author, first.hidden) == ("system", None, True)
     assert [m.role for m in found[1:]] == ["user", "assistant"]
+
+
+def test_angle_brackets_are_a_persons_but_on_android(tmp_path) -> None:
+    line = "[28.03.25, 21:25:00] "
+    _, found = read(tmp_path, f"{line}Nell: <smiles softly>\n{line}Tess: Hi\n")
+    assert (found[0].role, found[0].text, found[0].hidden) == ("user", "<smiles softly>", False)
 
 
 def test_a_groups_name_is_no_person(tmp_path) -> None:
