@@ -10,12 +10,18 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.who.identity import Author, check_id, parse_author
+from familiar_cli.base.who.visibility import Viewer  # noqa: TC001  # as the next
 from familiar_cli.store.history.rows import Turn  # noqa: TC001  # `help()` resolves these annotations
 
 Role = Literal["system", "user", "assistant"]
 
 KEPT_BACK: Final = "its book holds it back now"
 """Begins the reason for which an entry of a lorebook is not offered in a turn."""
+
+
+def held_back(viewer: Viewer) -> str:
+    """Return why a piece lacks what is private elsewhere; only the owner is told that it does."""
+    return "without what was said in private elsewhere" if viewer.is_owner else ""
 
 
 class Modality(StrEnum):

@@ -80,7 +80,7 @@ def test_comments_of_the_program_and_private_words_of_other_channels_are_left_ou
     store.write_file("digest/mid.md", text)
     (here,) = offered(store)
     assert here.text == "# Weeks\n\nOpen words."
-    assert "private" in here.shortened
+    assert not here.shortened
     assert "Secret." in offered(store, channel_id="dm-1")[0].text
 
 

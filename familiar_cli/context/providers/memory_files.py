@@ -19,7 +19,7 @@ from familiar_cli.base.text import cut_to
 from familiar_cli.base.who.visibility import SHARED
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject, held_back
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.lines import machine_spans, shown_between
 from familiar_cli.store.memory.pages.visible_lines import line_for, private_spans, sha256_seen
@@ -350,7 +350,7 @@ def _visible_part(
         return None  # a title with nothing below it
     ends = (start, start + len(head.text[start:end].rstrip()))
     first, last = (line_for(head.text, place, viewer, head.rel_path) for place in ends)
-    shortened = "without what was said in private elsewhere" if inside else ""
+    shortened = held_back(viewer) if inside else ""
     if not head.is_whole:
         shortened = "only the beginning of the file is read: memory.max_file_bytes"
     sha256 = sha256_seen(head.text, head.sha256, viewer, head.rel_path)

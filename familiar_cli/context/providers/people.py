@@ -18,7 +18,7 @@ from familiar_cli.base.markdown import Section, TextLine, sections, title_of
 from familiar_cli.base.text import cut_to, fold, framed, one_line, shorten_list
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.context.budget import percent_of
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject, held_back
 from familiar_cli.store.fts import content_words
 from familiar_cli.store.memory.aliases import Aliases, SharedName, main_account, slug_in
 from familiar_cli.store.memory.layout import ALIASES_JSON, people_path
@@ -435,7 +435,7 @@ class PeopleSource:
         most = SPEAKER_TOKENS if cause == _SPEAKS else FILE_TOKENS
         parts = divide_person(seen, share, most, count, self._numbering, query=request.query)
         is_all = head.is_whole and not parts.rest and parts.first == readable_text(seen)
-        kept_back = "" if visible == head.text else "without what was said in private elsewhere"
+        kept_back = "" if visible == head.text else held_back(request.viewer)
         first = Contribution(
             layer=Layer.content,
             priority=gathered.priority,

@@ -12,7 +12,7 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import counted, framed
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import loaded_whole
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject, held_back
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES
 from familiar_cli.store.memory.pages.visible_lines import numbered_text, sha256_seen
 from familiar_cli.store.search.build import Pins
@@ -36,7 +36,6 @@ _WAITING_PRIORITY: Final = 90
 
 _LABEL_CHARS: Final = 160
 _SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
-_CUT_PRIVATE: Final = "without what was said in private elsewhere"
 _CUT_HEAD: Final = "only the beginning of the file is read: memory.max_file_bytes"
 
 
@@ -121,7 +120,7 @@ class PinnedMemory:
             return _make_remark(rel_path, f"it is pinned, but {whole.why_not}")
         if request.beside and request.beside.cover(whole.text):
             return _make_remark(rel_path, "it is pinned, but the program's own prompt says it")
-        kept_back = _CUT_PRIVATE if whole.is_part else ""
+        kept_back = held_back(sight.viewer) if whole.is_part else ""
         label = framed(whole.label, _LABEL_CHARS)
         heading = request.phrases.labelled(request.phrases.pinned, label)
         piece = Contribution(
