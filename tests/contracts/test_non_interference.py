@@ -7,6 +7,7 @@ somebody answers a stranger with the same bytes. Entry points are found.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import unicodedata
@@ -25,6 +26,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import person_scope
 from familiar_cli.cli import app as cli
 from familiar_cli.familiar import Familiar
+from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.servers import application
 from familiar_cli.servers.mcp import catalogue
 from familiar_cli.servers.mcp.catalogue import TOOLS
@@ -33,10 +35,12 @@ from familiar_cli.servers.web.site import PAGES
 from familiar_cli.store.history.recall import recall
 from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.search.types import SearchOptions
+from familiar_cli.writing.writer.memory_writer import MemoryWriter
 from tests.contracts.test_visibility import speaking
 from tests.support.server import Say
 from tests.support.serving import serving
 from tests.support.world import home, live, run
+from tests.writing.writer.support import op, reply
 
 ROOT = typer.main.get_command(cli.app)
 ANNA, OWNER_SAYS = Author("discord", "anna", display_name="Anna"), "My locker code is zanzibar."
@@ -56,7 +60,6 @@ MIXED_PAGES = {
 }
 OWNERS_MARK = "<!-- private @cli%2Duser -->"
 SECRET_PAGES = {
-    "people/cli-user": "# Robin\n\n## Facts\n\n- Locker zanzibar. <!-- turns {} -->\n",
     "topics/zanzibar": "# Zanzibar\n\n## Notes\n\n- Zanzibar locker. <!-- turns {} -->\n",
     "people/discord-anna": "# Anna\n\n{mark}\n\n- Keeps quokkas. <!-- turns {} -->\n",
     "reminders": "# Reminders\n\n- [ ] feed the quokkas\n",
@@ -104,10 +107,17 @@ def build(path, monkeypatch, *, secret: bool) -> Familiar:
     add = familiar.history.append
     for author in (Author("discord", "bo", display_name="Bo"), Author("discord", "cy")):
         add("town", "user", f"{author.user_id} here: bees and boats.", author=author)
+    for words in ("I row boats.", "My lockers hold boats."):
+        add("town", "user", words, author=familiar.me().author)
+    rowing, lockers = "topics/rowing.md", "topics/lockers.md"
+    rows = op(file="people/cli-user.md", lines=["Robin rows boats."], turns=[3])
+    write(familiar, reply(), reply(op(file=rowing, lines=["Cy has boats."], turns=[2]), rows))
     if secret:
         dm = add("dm-anna", "user", "I keep quokkas in zanzibar.", author=ANNA)
         add("dm-anna", "assistant", "Quokkas! I will not tell.", reply_to=dm.id)
         own = add("cli", "user", OWNER_SAYS, author=familiar.me().author)
+        said = {"lines": ["The locker code is zanzibar."], "turns": [own.id], "title": "Zanzibar"}
+        write(familiar, reply(), reply(*(op(file=file, **said) for file in (rowing, lockers))))
         mark = private_heading("Anna", person_scope(ANNA.slug))
         for stem, text in SECRET_PAGES.items():
             cited = dm.id if "anna" in stem else own.id
@@ -117,7 +127,22 @@ def build(path, monkeypatch, *, secret: bool) -> Familiar:
             run("memory", "write", f"{stem}.md", text.format(**known))
         line = f"- Zanzibar, says the owner. <!-- turns {own.id} -->"
         run("memory", "append", "people/discord-bo.md", line)
+    holds = {"lines": ["The lockers hold boats."], "turns": [4]}
+    public = reply(*(op(file=file, **holds) for file in (lockers, rowing)))
+    write(familiar, reply(), public, *[reply()] * (2 if secret else 0), again=True)
     return familiar
+
+
+def write(familiar: Familiar, *replies: str, again: bool = False) -> None:
+    """Let the writer note what was said since its last pass, or everything."""
+    model = ScriptedModel(replies, context_tokens=8192, max_tokens=1024)
+    parts = familiar.memory, familiar.history, model, familiar.counter, familiar.runs
+    who, rules, me = familiar.who, familiar.privacy.rules, familiar.me()
+    report = asyncio.run(
+        MemoryWriter(*parts, who=who, rules=rules, me=me).run(newest=True, again=again)
+    )
+    assert not report.refused
+    assert len(model.requests) == len(replies)
 
 
 @pytest.fixture(scope="module")

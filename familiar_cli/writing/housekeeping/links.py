@@ -22,6 +22,7 @@ from familiar_cli.base.text import counted, fold, shorten_list, slugify
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.fts import content_words, is_unspaced
 from familiar_cli.store.memory.layout import NOTES, RELATION_KINDS, SUFFIXES, TOPICS_DIR
+from familiar_cli.store.memory.pages.lines import citations_in, citing
 from familiar_cli.store.memory.pages.links import LinkPlace, link_places, title_of, way_to
 from familiar_cli.store.memory.pages.relations import (
     Kinds,
@@ -303,7 +304,8 @@ def _plan_repair(
     note: MemoryText, section: Section, path: str, newline: str
 ) -> tuple[PlannedFile, ...]:
     heading = section.lines[0].text.rstrip()
-    left = f"{heading}{newline}{newline}- [{section.title}]({path}){newline}"
+    link = citing(f"- [{section.title}]({path})", citations_in(section.body))
+    left = f"{heading}{newline}{newline}{link}{newline}"
     rest = note.text[section.end :]
     after = note.text[: section.start] + left + (newline + rest if rest else "")
     moved = _move_links(section.body.strip(), path)

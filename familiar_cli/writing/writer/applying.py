@@ -14,9 +14,9 @@ from familiar_cli.base.who.identity import handle_of
 from familiar_cli.base.who.visibility import SHARED, Viewer
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import with_alias
-from familiar_cli.store.memory.pages.lines import citations_in
+from familiar_cli.store.memory.pages.lines import citation_comment, citations_in
 from familiar_cli.store.memory.pages.links import link_targets, way_to
-from familiar_cli.store.memory.pages.visible_lines import as_private, visible_in
+from familiar_cli.store.memory.pages.visible_lines import as_private, may_hide, visible_in
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.writing.review.pending import Draft
 from familiar_cli.writing.writer.contract import REWRITES, Operation, Refusal
@@ -98,7 +98,7 @@ class BatchApplier(Struct):
                 operation = replace(operation, op="add_bullets")
             elif operation.op in REWRITES and not self._may_rewrite(operation):
                 return False
-            after = self._edited(text, operation)
+            after = self._edited(self._retitled(text, operation), operation)
         except FamiliarError as error:
             return self._refuse(operation, "unreadable", str(error))
         if operation.op in REWRITES and shrinks_by_half(text, after, operation):
@@ -185,8 +185,22 @@ class BatchApplier(Struct):
         stem = name.rpartition("/")[2].removesuffix(".md").replace("-", " ")
         return one_line(operation.title, _TITLE_CHARS) or stem[:1].upper() + stem[1:]
 
+    def _retitled(self, text: str, operation: Operation) -> str:
+        """Return a topic under a new title if readers of the batch see nothing of it so far.
+
+        Its title may say what only others were told.
+        """
+        rel_path, old = operation.rel_path, markdown.title_of(text)
+        is_topic = rel_path.startswith(f"{layout.TOPICS_DIR}/") and not may_hide(text, rel_path)
+        if not (is_topic and old) or self.grounds.seen(text, rel_path).strip():
+            return text
+        return with_title(text, old, self._title(operation))
+
     def _link(self, operations: Sequence[Operation]) -> None:
-        """Link each topic to its sessions and people, and each person to their topics."""
+        """Link each topic to its sessions and people, and each person to their topics.
+
+        A link cites the turns of its operation: who may not read those is not told of it.
+        """
         heading = self.grounds.phrases.heading
         for operation in operations:
             if not operation.rel_path.startswith(f"{layout.TOPICS_DIR}/"):
@@ -195,21 +209,22 @@ class BatchApplier(Struct):
             sessions = self.grounds.sessions.items()
             met = [layout.path_without_scope(path) for path, ids in sessions if turns & set(ids)]
             people = [p.rel_path for p in self.grounds.roster.who_said(turns)]
-            self._add_links(operation.rel_path, heading("sessions"), met)
-            self._add_links(operation.rel_path, heading("people"), people)
+            cited = citation_comment(self.grounds.numbering.cite(turns))
+            self._add_links(operation.rel_path, heading("sessions"), met, cited)
+            self._add_links(operation.rel_path, heading("people"), people, cited)
             for rel_path in people:
-                self._add_links(rel_path, heading("topics"), [operation.rel_path])
+                self._add_links(rel_path, heading("topics"), [operation.rel_path], cited)
 
-    def _add_links(self, rel_path: str, heading: str, targets: Sequence[str]) -> None:
-        """Add missing links to files that exist, or will."""
+    def _add_links(self, rel_path: str, heading: str, targets: Sequence[str], cited: str) -> None:
+        """Add links to files that exist, or will, where readers of the batch see none yet."""
         try:
             text = self.draft.text(rel_path)
             fresh = {t: self.draft.text(t) for t in targets}
         except FamiliarError:
             return  # already refused by name, or nothing depends on it
-        linked = set(link_targets(text or "", rel_path))
+        linked = set(link_targets(self.grounds.seen(text or "", rel_path), rel_path))
         items = [
-            f"- [{_link_text(said, target)}]({way_to(target, rel_path)})"
+            f"- [{_link_text(said, target)}]({way_to(target, rel_path)}) {cited}"
             for target, said in fresh.items()
             if said and target not in linked
         ]

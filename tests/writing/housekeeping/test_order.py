@@ -108,12 +108,14 @@ def test_a_topic_that_links_out_is_no_orphan(look) -> None:
 
 
 def test_a_grown_section_would_become_a_topic(look) -> None:
-    text = "# Notes\n\n## Boats\n\n- 1\n- 2\n- 3\n- 4\n- 5\n\n## Small\n\n- x\n"
+    listed = "- 1\n- 2 <!-- turns 8 -->\n- 3\n- 4\n- 5\n"
+    text = f"# Notes\n\n## Boats\n\n{listed}\n## Small\n\n- x\n"
     (finding,) = look("topics", {"notes.md": text})
     topic, notes = finding.repair
     assert (topic.rel_path, topic.before) == ("topics/boats.md", None)
-    assert topic.after == "# Boats\n\n- 1\n- 2\n- 3\n- 4\n- 5\n"
-    assert notes.after == "# Notes\n\n## Boats\n\n- [Boats](topics/boats.md)\n\n## Small\n\n- x\n"
+    assert topic.after == f"# Boats\n\n{listed}"
+    link = "- [Boats](topics/boats.md) <!-- turns 8 -->"
+    assert notes.after == f"# Notes\n\n## Boats\n\n{link}\n\n## Small\n\n- x\n"
 
 
 def test_a_topic_in_a_subfolder_is_there_already(look) -> None:

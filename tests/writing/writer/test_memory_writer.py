@@ -55,12 +55,12 @@ def test_one_pass_writes_session_person_and_topic_linked_to_each_other(world):
     )
     assert world.read(ANNAS) == (
         "# Anna\n\n## Aliases\n\n- Anna\n\n## Facts\n\n- Anna keeps bees. <!-- turns 1 -->\n"
-        "\n## Topics\n\n- [Bee keeping](../topics/bee-keeping.md)\n"
+        "\n## Topics\n\n- [Bee keeping](../topics/bee-keeping.md) <!-- turns 1 -->\n"
     )
     assert world.read("topics/bee-keeping.md") == (
-        "# Bee keeping\n\nAnna keeps bees. <!-- turns 1 -->\n"
-        "\n## Sessions\n\n- [2026-04-07, evening](../sessions/2026-04-07-evening.md)\n"
-        "\n## People\n\n- [Anna](discord-42.md)\n".replace("(discord", "(../people/discord")
+        "# Bee keeping\n\nAnna keeps bees. <!-- turns 1 -->\n\n## Sessions\n\n"
+        "- [2026-04-07, evening](../sessions/2026-04-07-evening.md) <!-- turns 1 -->\n"
+        "\n## People\n\n- [Anna](../people/discord-42.md) <!-- turns 1 -->\n"
     )
     assert [f.operation for f in report.files.values()] == ["create"] * 3
 

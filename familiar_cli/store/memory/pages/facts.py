@@ -65,7 +65,7 @@ def days_shown(
     places: list[tuple[int, str, str]] = []
     above: list[tuple[int, str]] = []
     for line in scan(text):
-        if ended_on(line.text):
+        if ended_on(line.text) or lines.only_links(line.text):
             continue
         if line.level:
             above = [*(one for one in above if one[0] < line.level), (line.level, line.title)]

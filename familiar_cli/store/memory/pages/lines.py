@@ -492,6 +492,8 @@ def _goes_on(lines: Sequence[markdown.TextLine], line: markdown.TextLine) -> boo
 
 def only_links(line: str) -> bool:
     """Tell whether a line has nothing but links to pages."""
+    if "](" not in line:
+        return False
     item = markdown.bullet(line)
     left, count = _LINK_TEXT.subn("", line[item.text_at :] if item else line)
     left = markdown.replace_spans(left, ((*span, "") for span in markdown.comments(left)))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from datetime import date, timedelta
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -254,9 +256,11 @@ def _may_hide_from(viewer: Viewer, text: str, rel_path: str) -> bool:
     if viewer.sees_everything or rules.shares:
         return False
     has_evidence = rules.evidence and ("<!-- turn" in text or rel_path.startswith(_OF_PERIODS))
-    is_note = rules.notes_are_owners or "/sessions/" in text
     return bool(
-        has_evidence or is_note or may_hide(text, rel_path) or _is_imported(rules, rel_path, text)
+        has_evidence
+        or rules.notes_are_owners
+        or may_hide(text, rel_path)
+        or _is_imported(rules, rel_path, text)
     )
 
 
@@ -268,15 +272,12 @@ def _seen_lines(text: str, viewer: Viewer, rel_path: str) -> list[tuple[markdown
     """Return each line and whether a viewer may see it.
 
     A heading above nothing but hidden lines is hidden as well, since its words may come from the
-    same turns, and so is everything on a page where only headings would be left. A list of sessions
-    is the owner's: it tells of private ones.
+    same turns, and so is everything on a page where only headings would be left.
     """
     owned = list(owned_lines(text, rel_path, viewer.rules))
     seen = [viewer.sees(scopes) for _, scopes in owned]
     if not viewer.rules.evidence:
         return [(line, is_seen) for (line, _), is_seen in zip(owned, seen, strict=True)]
-    if not viewer.is_owner:
-        seen = [s and not _links_to_session(line) for (line, _), s in zip(owned, seen, strict=True)]
     if all(seen):
         return [(line, True) for line, _ in owned]
     start, levels = markdown.body_start(text), [False] * (_LOWEST + 1)
@@ -291,9 +292,28 @@ def _seen_lines(text: str, viewer: Viewer, rel_path: str) -> list[tuple[markdown
             levels[line.level - 1] |= seen[n]
         elif seen[n]:
             levels[_LOWEST], is_empty = True, False
-    return [
-        (line, is_seen and not is_empty) for (line, _), is_seen in zip(owned, seen, strict=True)
-    ]
+    if is_empty:
+        return [(line, False) for line, _ in owned]
+    _close_gaps([line for line, _ in owned], seen)
+    return [(line, is_seen) for (line, _), is_seen in zip(owned, seen, strict=True)]
+
+
+def _close_gaps(lines: Sequence[markdown.TextLine], seen: list[bool]) -> None:
+    """Where lines are hidden, show no more blank lines than a page without them would have.
+
+    Of those above and below the hidden lines, the longer run is shown; at the start of a page, the
+    first; at its end, the last.
+    """
+    places = [n for n, line in enumerate(lines) if line.text.strip()]
+    shown = [-1, *(n for n in places if seen[n]), len(lines)]
+    for above, below in pairwise(shown):
+        hidden = places[bisect_right(places, above) : bisect_left(places, below)]
+        if not hidden:
+            continue
+        before, after = range(above + 1, hidden[0]), range(hidden[-1] + 1, below)
+        is_first = above < 0 or (below < len(lines) and len(before) >= len(after))
+        for n in range(above + 1, below):
+            seen[n] = n in (before if is_first else after)
 
 
 class AudiencePart(NamedTuple):
@@ -323,10 +343,9 @@ def parts_by_audience(text: str, rel_path: str, rules: PrivacyRules) -> list[Aud
     for n, (line, scopes) in enumerate(owned):
         if line.start < start or line.level or not line.text.strip():
             continue
-        audience = scopes | {OWNERS} if rules.evidence and _links_to_session(line) else scopes
-        held.setdefault(audience, [False] * len(owned))[n] = True
+        held.setdefault(scopes, [False] * len(owned))[n] = True
         if _says_something(line):
-            said.add(audience)
+            said.add(scopes)
     every = frozenset[str]().union(*(scopes for _, scopes in owned))
     if not said or said == {every}:
         return [AudiencePart(every, whole)]
@@ -370,10 +389,6 @@ def _spans_of_part(
 
 def _says_something(line: markdown.TextLine) -> bool:
     return any(map(str.isalnum, _COMMENT.sub("", line.text)))
-
-
-def _links_to_session(line: markdown.TextLine) -> bool:
-    return line.is_item and "/sessions/" in line.text and only_links(line.text)
 
 
 def is_damaged(line: str) -> bool:
@@ -431,17 +446,18 @@ def _scopes_of_lines(
         return [page] * len(lines)
     is_imported = _is_imported(rules, rel_path, text)
     blocks = list(_blocks(lines, markdown.body_start(text)))
-    citations = evidence.cited(["".join(line.text for line in block) for block in blocks])
+    texts = ["".join(line.text for line in block) for block in blocks]
+    citations = evidence.cited(texts)
     if rel_path.startswith(_OF_PERIODS):
         page = page.union(*citations, _made_from(text, evidence), owners if is_imported else ())
         return [page] * len(lines)
     is_note = rules.notes_are_owners and not rel_path.startswith((f"{SELF_DIR}/", f"{LORE_DIR}/"))
     if is_note or is_imported:
         citations = [
-            scopes if "<!-- turn" in "".join(line.text for line in block) else scopes | owners
-            for block, scopes in zip(blocks, citations, strict=True)
+            scopes if "<!-- turn" in text else scopes | owners
+            for text, scopes in zip(texts, citations, strict=True)
         ]
-    citations = _with_links_apart(blocks, citations)
+    citations = _with_links_apart(texts, citations)
     return [
         page if line.level else page | scopes
         for block, scopes in zip(blocks, citations, strict=True)
@@ -450,24 +466,16 @@ def _scopes_of_lines(
 
 
 def _with_links_apart(
-    blocks: Sequence[Sequence[markdown.TextLine]], citations: Sequence[frozenset[str]]
+    texts: Sequence[str], citations: Sequence[frozenset[str]]
 ) -> list[frozenset[str]]:
-    """Return the scopes of blocks; where every citation is private, so are links that have none.
+    """Return the scopes of blocks; a link without a citation has those of its whole page.
 
-    The writer adds links beside what it notes. Alone they would tell everybody of the page to which
-    they lead, and of their own.
+    The writer once added links that cite nothing.
     """
-    texts = ["".join(line.text for line in block if not line.level) for block in blocks]
-    are_links = [only_links(text) for text in texts]
-    said = [
-        scopes
-        for text, is_links, scopes in zip(texts, are_links, citations, strict=True)
-        if not is_links and "<!-- turn" in text
-    ]
-    private = frozenset[str]().union(*said) if all(said) else frozenset[str]()
+    every = frozenset[str]().union(*citations)
     return [
-        scopes or private if is_links else scopes
-        for is_links, scopes in zip(are_links, citations, strict=True)
+        every if every and "<!-- turn" not in text and only_links(text) else scopes
+        for text, scopes in zip(texts, citations, strict=True)
     ]
 
 

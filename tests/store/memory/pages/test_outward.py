@@ -104,7 +104,7 @@ def test_of_an_imported_page_others_see_what_they_said_alone() -> None:
     said = replace(RULES.evidence, imported=lambda path, _: path == "topics/tea.md")
     page = "# Tea\n\n- green\n- white <!-- turn 4 -->\n"
     viewer = replace(BOB, rules=replace(RULES, evidence=said))
-    assert visible_in(page, viewer, "topics/tea.md") == "# Tea\n- white <!-- turn 4 -->\n"
+    assert visible_in(page, viewer, "topics/tea.md") == "# Tea\n\n- white <!-- turn 4 -->\n"
     assert visible_in(page, viewer, "topics/mine.md") == page
     opened = page.replace("Tea", "Tea <!-- public -->")
     assert visible_in(opened, viewer, "topics/tea.md") == opened
