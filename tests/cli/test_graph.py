@@ -100,6 +100,14 @@ def test_who_is_named_brings_their_relations_into_the_prompt() -> None:
     assert related("How is the weather?") == ""
 
 
+def test_a_prompt_says_that_relations_were_not_read_in_time(monkeypatch) -> None:
+    monkeypatch.setattr("familiar_cli.context.providers.people._RELATIONS_SHARE", 0.0)
+    notices = data("ask", "How is Robin?", "--dry-run")["notices"]
+    assert any("relations on 3 pages were not read in time" in one for one in notices)
+    asked = ("ask", "How is Robin?", "--dry-run", "--as", "discord:42")
+    assert not any("in time" in one for one in data(*asked)["notices"])
+
+
 def test_what_is_over_comes_last() -> None:
     lines = related("How is Mika?").splitlines()
     assert [line.startswith("- Mika: worked with") for line in lines] == [False, False, True]

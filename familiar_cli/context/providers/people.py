@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.markdown import Section, TextLine, sections, title_of
-from familiar_cli.base.text import cut_to, fold, framed, one_line, shorten_list
+from familiar_cli.base.text import counted, cut_to, fold, framed, one_line, shorten_list
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.context.budget import percent_of
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject, held_back
@@ -533,6 +533,7 @@ RELATIONS_PRIORITY: Final = 84
 MOST_TOKENS: Final = 150
 """Of all lines together, with the one above them."""
 
+_RELATIONS_SHARE: Final = 0.25  # of the deadline, for changed pages
 _MOST_TITLE_CHARS: Final = 60
 _MOST_PEOPLE: Final = 20
 
@@ -575,15 +576,17 @@ class RelationsProvider:
             present = [people_path(slug) for slug in self._present(request)]
             people = list(dict.fromkeys([*names, *present]))[:_MOST_PEOPLE]
             with closing(self._graph()) as graph:
-                graph.refresh()
+                unread = graph.refresh(within_s=_RELATIONS_SHARE * self.deadline_s)
                 people = list(dict.fromkeys(map(graph.main, people)))
                 edges = self._visible_edges(graph, people, request)
                 titles = graph.titles({path for e in edges for path in (e.source, e.target)})
         except FamiliarError as error:
             return [_person_contribution(problem=str(error))]
-        if not edges:
-            return []
-        return [self._piece_of_edges(edges, titles, people, request.phrases)]
+        late = f"relations on {counted(unread, 'page')} were not read in time"
+        pieces = [_person_contribution(problem=late)] if unread and request.viewer.is_owner else []
+        if edges:
+            pieces.append(self._piece_of_edges(edges, titles, people, request.phrases))
+        return pieces
 
     def _visible_edges(
         self, graph: RelationIndex, people: list[str], request: ContextRequest
