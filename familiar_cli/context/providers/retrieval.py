@@ -190,9 +190,10 @@ class Retrieval:
         is_behind = bool(fresh.unread)
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)
-            # The search for pins has checked for changed files; what it left is read directly.
-            refresh = is_behind or (not number and not pinned)
-            options = self._options(gatherer, method, request, refresh=refresh)
+            is_first = not number and not pinned
+            options = self._options(gatherer, method, request, refresh=is_behind or is_first)
+            if not is_first:  # files were indexed for as long as allowed; the rest is read directly
+                options = replace(options, refresh_s=0.0)
             try:
                 result = self.memory.finder.search(query, options)
             except EmbedderError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from functools import lru_cache
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct, field
@@ -14,7 +15,7 @@ from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import scan, split_lines, without_marks
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.text import fold_word, one_line, sha256_of
-from familiar_cli.base.times.clock import now, since_1970, to_zone
+from familiar_cli.base.times.clock import now, since_1970, stopwatch_s, to_zone
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import is_page
 from familiar_cli.store.memory.pages.lines import (
@@ -556,12 +557,15 @@ def find_in_files(
     query: str,
     options: SearchOptions,
     files: Iterable[tuple[str, int]] | None = None,
+    *,
+    until_s: float = inf,
 ) -> tuple[Hit, ...]:
     """Return the files, or lines, with most of the words of `query`, best first.
 
     Args:
         options: What to look for, and where.
         files: The files to read, each with the time of its last change in ns; None for all.
+        until_s: After this time, the files that match less well are left out.
     """
     words = fts.wanted_words(query)
     if files is None:
@@ -570,10 +574,12 @@ def find_in_files(
     holding = _files_holding(store, words, files, options.viewer)
     found = sorted(holding, key=lambda f: (-f.share, -f.count, f.rel_path))
     hits: list[Hit] = []
-    for file in found:
+    for number, file in enumerate(found):
         if file.share < options.min_score:
             break
         if len(hits) >= options.k * (_FILES_A_HIT if options.lines else 1):
+            break
+        if number and stopwatch_s() >= until_s:
             break
         cut = _cut_page(file.seen, file.rel_path)
         day = cut.day.isoformat() if cut.day else ""

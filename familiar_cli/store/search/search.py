@@ -46,6 +46,8 @@ SENTENCES: Final = 5
 LEAST_DIRECT_S: Final = 0.3
 """So long files are read directly at least, if there was no time to index them."""
 
+_SPLIT_S: Final = 0.15  # so long they are split into lines, those that match best first
+
 DENSE_DEPTH: Final = 200
 """How many lines that are near in meaning are looked at, besides those found by words."""
 
@@ -161,7 +163,13 @@ def _with_unindexed(
             read += 1
             yield one
 
-    others = hits.find_in_files(index.store, result.query, options, while_there_is_time())
+    others = hits.find_in_files(
+        index.store,
+        result.query,
+        options,
+        while_there_is_time(),
+        until_s=until_s + _SPLIT_S,
+    )
     best = sorted((*result.hits, *others), key=lambda hit: -hit.score)[: options.k]
     if not options.viewer.is_owner:  # how many files there are is told to nobody else
         return replace(result, hits=tuple(best))

@@ -78,6 +78,13 @@ def test_reading_directly_ends_in_time_and_counts_what_is_left(world, monkeypatc
     assert (found.direct, found.unread) == (1, 3)
 
 
+def test_what_matches_best_is_split_into_lines_first(world, monkeypatch) -> None:
+    monkeypatch.setattr(search, "_SPLIT_S", -60.0)
+    for name in ("a", "b", "c"):
+        world.put(f"{name}.md", "green tea" if name == "b" else "tea")
+    assert world.paths("green tea", refresh_s=0.0) == ["b.md"]
+
+
 def test_the_next_search_goes_on_where_indexing_stopped(world) -> None:
     for number in range(4):
         world.put(f"{number}.md", f"tea {number}")
