@@ -407,8 +407,8 @@ def require_there(directory: Path) -> None:
 
 def _read_into(folder: FolderContents, directory: str, below: str, depth: int) -> None:
     try:
-        with os.scandir(directory) as result:
-            entries = sorted(result, key=lambda entry: entry.name)
+        with os.scandir(directory) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
     except OSError as error:
         _leave_out(folder, below or ".", error.strerror or str(error))
         return

@@ -241,22 +241,22 @@ class ChatImport:
         appender = imports.Appender(self._history, self._place, origin)
         self._survey(origin)
         number, before = -1, self._history.newest_id()
-        for result in self._found():
-            if isinstance(result, Skip):
-                self._skip(result)
+        for line in self._found():
+            if isinstance(line, Skip):
+                self._skip(line)
                 continue
             number += 1
-            self._speakers[result.speaker, self._role(result)] += 1
-            self._samples.setdefault((result.speaker, result.role), result.text)
-            self._has_private |= result.is_one_to_one
-            if result.author and result.author.platform != CHARACTERS:
-                who = Author(result.author.platform, result.author.user_id)
-                self._people[who] = result.author.label
+            self._speakers[line.speaker, self._role(line)] += 1
+            self._samples.setdefault((line.speaker, line.role), line.text)
+            self._has_private |= line.is_one_to_one
+            if line.author and line.author.platform != CHARACTERS:
+                who = Author(line.author.platform, line.author.user_id)
+                self._people[who] = line.author.label
             if len(self._first) < _FIRST_SHOWN:
-                self._first.append(result)
+                self._first.append(line)
             verdict = self._verdicts[number] if number < len(self._verdicts) else LineMatch.new
-            if not (self._changes and self._follow(appender, number, result)):
-                self._take(result, LineMatch(verdict))
+            if not (self._changes and self._follow(appender, number, line)):
+                self._take(line, LineMatch(verdict))
             if len(self._waiting) >= _BATCH or self._waiting_chars > _BATCH_CHARS:
                 self._write(appender)
             if number % _BATCH == 0:
@@ -289,7 +289,7 @@ class ChatImport:
         chat = imports.ShownChat(origin.name, self._lines(self._channel), changed)
         self._changes = imports.Reconciliation(self._history, place, chat)
         self._verdicts = self._changes.verdicts
-        is_damaged = any(isinstance(result, Skip) for result in self._found())
+        is_damaged = any(isinstance(line, Skip) for line in self._found())
         if not is_damaged:
             marks.withdraw_turns(self._history, self._changes.withdrawn)
             self.done.withdrawn += len(self._changes.withdrawn)
@@ -365,9 +365,9 @@ class ChatImport:
         return date_messages(self._chat.messages(), self._source.changed)
 
     def _lines(self, channel_id: str) -> Iterator[matching.IncomingLine]:
-        for result in self._found():
-            if isinstance(result, ForeignMessage):
-                yield self._incoming(result, channel_id)
+        for line in self._found():
+            if isinstance(line, ForeignMessage):
+                yield self._incoming(line, channel_id)
 
     def _take(self, message: ForeignMessage, verdict: matching.LineMatch) -> None:
         if verdict is LineMatch.new:

@@ -149,8 +149,8 @@ def note_paths(source: ForeignFile, most: int | None = None) -> list[str]:
     if source.shape != "directory" or not source.path:
         return []
     root = source.path
-    result = islice((path for path in root.rglob("*.md") if _is_shown(path, root)), most)
-    return sorted(path.relative_to(root).as_posix() for path in result)
+    notes = islice((path for path in root.rglob("*.md") if _is_shown(path, root)), most)
+    return sorted(path.relative_to(root).as_posix() for path in notes)
 
 
 def _is_shown(path: Path, root: Path) -> bool:

@@ -273,12 +273,12 @@ def _is_persona(directory: Path) -> bool:
 def _persona_parts(files: Mapping[str, bytes]) -> dict[str, str]:
     """Map files to parts; case is ignored, with the usual spelling preferred."""
     known = {fold(name): name for name in (*PARTS, *VERBATIM, TIERS, TASKS)}
-    result: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for source in sorted(files, key=lambda name: (name not in known.values(), name)):
         part = known.get(fold(source))
-        if part and part not in result.values():
-            result[source] = part
-    return result
+        if part and part not in parts.values():
+            parts[source] = part
+    return parts
 
 
 class _Mapping(Struct, frozen=True):

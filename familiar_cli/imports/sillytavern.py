@@ -253,8 +253,8 @@ class _FolderScan:
     def _entries(self, directory: os.DirEntry[str] | Path, kind: Kind) -> list[os.DirEntry[str]]:
         """List a directory; note unreadable entries and links that leave the folder."""
         try:
-            with os.scandir(directory) as result:
-                entries = sorted(result, key=lambda entry: entry.name)
+            with os.scandir(directory) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
             self._note(directory, kind, f"it cannot be read: {error.strerror or error}")
             return []

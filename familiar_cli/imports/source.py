@@ -161,8 +161,8 @@ class ForeignFile:
         is_yaml = self.shape == "text" and self.suffix in YAML_SUFFIXES
         if not (is_small or is_yaml or self._value is not None):
             return None
-        result = self.card_file
-        return result.value if isinstance(result, CardFile) else None
+        card_file = self.card_file
+        return card_file.value if isinstance(card_file, CardFile) else None
 
     @cached_property
     def first(self) -> dict[str, Any]:

@@ -492,17 +492,17 @@ def _due_words(item: ListedItem) -> str:
 
 def built_text(built: IndexBuilt) -> str:
     """Describe a build of the index in a few lines."""
-    done, result = built.refreshed, built.embedded
+    done, vectors = built.refreshed, built.embedded
     lines = [f"rebuilt: {done.rebuilt}"] if done.rebuilt else []
     lines.append(
         f"files: {len(done.changed)} read, {len(done.removed)} removed, {done.unchanged} unchanged"
     )
-    if result.replaced_model:
-        lines.append(f"vectors from {result.replaced_model} were discarded")
-    if result.busy:
+    if vectors.replaced_model:
+        lines.append(f"vectors from {vectors.replaced_model} were discarded")
+    if vectors.busy:
         lines.append("vectors: another process is making them")
     else:
-        lines.append(f"vectors: {result.done} made, {result.waiting} waiting")
+        lines.append(f"vectors: {vectors.done} made, {vectors.waiting} waiting")
     if built.turns.busy:
         lines.append("vectors of turns: another process is making them")
     elif built.turns.done or built.turns_waiting:

@@ -244,17 +244,17 @@ def _export_card(familiar: Familiar, place: Path, warnings: list[str]) -> bool:
 
 
 def _export_lorebooks(familiar: Familiar, place: Path, warnings: list[str]) -> tuple[str, ...]:
-    result: dict[str, dict[str, Any]] = {}
+    books: dict[str, dict[str, Any]] = {}
     try:
         for shelved in shelved_books(familiar.memory):
             book = collect_lore(familiar.memory, shelved.directory, book_id=shelved.book_id)
             name = one_line(shelved.record.name) or shelved.book_id
-            result[_free_name(name, result)] = to_json(book, own_format(book))
+            books[_free_name(name, books)] = to_json(book, own_format(book))
     except FamiliarError as error:
         warnings.append(f"not every lorebook was exported: {error}")
-    paths = kept_paths((f"{name}.json" for name in result), _LOREBOOKS_DIR)
+    paths = kept_paths((f"{name}.json" for name in books), _LOREBOOKS_DIR)
     return tuple(
-        _write(place, paths[f"{name}.json"], [dump_json(made)]) for name, made in result.items()
+        _write(place, paths[f"{name}.json"], [dump_json(made)]) for name, made in books.items()
     )
 
 
@@ -269,7 +269,7 @@ def _export_chats(
 ) -> dict[str, str]:
     names = {channel: f"{channel.replace('/', '%2F')}.jsonl" for channel in channels}
     paths = kept_paths(names.values(), _CHATS_DIR)
-    result = {}
+    files = {}
     for channel in channels:
         lines = export_chat(
             familiar.history,
@@ -279,8 +279,8 @@ def _export_chats(
             me=familiar.me(),
             viewer=viewer,
         )
-        result[channel] = _write(place, paths[names[channel]], lines)
-    return result
+        files[channel] = _write(place, paths[names[channel]], lines)
+    return files
 
 
 def _export_turns(familiar: Familiar, place: Path, channels: Sequence[str], viewer: Viewer) -> int:

@@ -186,7 +186,7 @@ def _lines_by_page(
     familiar: Familiar, program: str, memories: Sequence[ForeignMemory], file: str
 ) -> dict[tuple[str, str], list[str]]:
     """Return the lines for each page, by its path and title."""
-    result = defaultdict[tuple[str, str], list[str]](list)
+    lines = defaultdict[tuple[str, str], list[str]](list)
     own, owners = familiar.me().slugs, people_path(NEUTRAL.slug)
     with closing(familiar.names()) as names:
         names.refresh()
@@ -202,8 +202,8 @@ def _lines_by_page(
             elif len(slugs) == 1:
                 page, title = people_path(slugs[0]), one.about or slugs[0]
                 text = _as_claim(familiar, program, text)
-            result[page, title].append(_render(one, text, file))
-    return result
+            lines[page, title].append(_render(one, text, file))
+    return lines
 
 
 def _person_at_start(names: Aliases, text: str) -> Sequence[str]:

@@ -275,13 +275,13 @@ class _FolderImport:
             if not here:
                 self._register.note(file, "skipped", "none of its members is in `characters`")
         for file in self._folder.of("group_chat"):
-            result = of_chat.get(file.stem)
-            if result is None:
+            owner_group = of_chat.get(file.stem)
+            if owner_group is None:
                 self._register.note(file, "skipped", "it belongs to no group in `groups`")
                 continue
-            for name in sorted(result.members & members.keys()):
-                members[name].group_chats.append((file, result))
-            if not result.members & members.keys():
+            for name in sorted(owner_group.members & members.keys()):
+                members[name].group_chats.append((file, owner_group))
+            if not owner_group.members & members.keys():
                 self._register.note(file, "skipped", "no member of its group is in `characters`")
 
     def _choose(self, only: tuple[str, ...]) -> None:

@@ -73,19 +73,19 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     )
 
 
-def _line(account: str, result: dict[str, Any]) -> SourceMessage:
-    sender = text_at(result, "sender")
+def _line(account: str, message: dict[str, Any]) -> SourceMessage:
+    sender = text_at(message, "sender")
     role = _ROLES.get(sender, "system")
     # The text parts of the message, else its overall text.
-    parts = [part for part in objects_at(result, "content") if part.get("type") == "text"]
+    parts = [part for part in objects_at(message, "content") if part.get("type") == "text"]
     texts = [text_at(part, "text") for part in parts]
     return SourceMessage(
-        "\n\n".join(filter(None, texts)) or text_at(result, "text"),
+        "\n\n".join(filter(None, texts)) or text_at(message, "text"),
         role,
         speaker="" if role != "system" else sender,
         account=account,
-        time=result.get("created_at"),
-        raw=result,
+        time=message.get("created_at"),
+        raw=message,
     )
 
 

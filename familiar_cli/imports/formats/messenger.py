@@ -35,8 +35,8 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
 
 
 def _time(message: dict[str, Any]) -> float:
-    result = next((message[key] for key in _TIMES if key in message), 0)
-    return result if isinstance(result, int | float) else 0
+    stamp = next((message[key] for key in _TIMES if key in message), 0)
+    return stamp if isinstance(stamp, int | float) else 0
 
 
 def _line(message: dict[str, Any]) -> SourceMessage:

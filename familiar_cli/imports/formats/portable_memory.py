@@ -69,8 +69,8 @@ def _manifest(source: ForeignFile) -> dict[str, Any]:
 
 
 def _is_bundle(source: ForeignFile) -> bool:
-    result = _manifest(source)
-    return result.keys() >= {"format", "files", "counts", "generator"}
+    manifest = _manifest(source)
+    return manifest.keys() >= {"format", "files", "counts", "generator"}
 
 
 def _part(source: ForeignFile, rel_path: str) -> bytes | None:

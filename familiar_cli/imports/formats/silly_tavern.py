@@ -72,11 +72,10 @@ def _is_head(value: Mapping[str, Any]) -> bool:
 def _sniff(source: ForeignFile) -> Sighting:
     if source.shape == "object" and _is_line(source.first):
         return certain_if(source.first, "", "chat", "memories")
-    result = _settings(source)
-    what = (
-        "a backup of SillyTavern's personas" if result is source.value else "SillyTavern's settings"
-    )
-    return certain_if(result is not None, what, "settings")
+    settings = _settings(source)
+    is_backup = settings is source.value
+    what = "a backup of SillyTavern's personas" if is_backup else "SillyTavern's settings"
+    return certain_if(settings is not None, what, "settings")
 
 
 def _settings(source: ForeignFile) -> dict[str, Any] | None:
@@ -297,10 +296,10 @@ def _chat_message(turn: Turn, name: str, me: Me) -> dict[str, object]:
 
 def read_settings(settings: dict[str, Any]) -> ForeignSettings:
     """Read the personas in a `settings.json` or a backup of personas."""
-    result = object_at(settings, "power_user") or settings
-    described = object_at(result, "persona_descriptions")
+    power_user = object_at(settings, "power_user") or settings
+    described = object_at(power_user, "persona_descriptions")
     current = text_at(settings, "user_avatar")
-    default = text_at(result, "default_persona")
+    default = text_at(power_user, "default_persona")
     return ForeignSettings(
         tuple(
             ForeignPersona(
@@ -309,7 +308,7 @@ def read_settings(settings: dict[str, Any]) -> ForeignSettings:
                 is_current=avatar == current,
                 is_default=avatar == default,
             )
-            for avatar, name in object_at(result, "personas").items()
+            for avatar, name in object_at(power_user, "personas").items()
             if isinstance(name, str) and name.strip()
         )
     )
@@ -326,8 +325,8 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[ForeignPersona, ...]:
         BadInputError: It is neither.
     """
     settings = as_object(read_json(raw, origin=origin)[0])
-    result = object_at(settings, "power_user") or settings
-    if not isinstance(result.get("personas"), dict):
+    power_user = object_at(settings, "power_user") or settings
+    if not isinstance(power_user.get("personas"), dict):
         raise BadInputError(
             f"{origin!r} has no SillyTavern personas",
             hint="Give its `settings.json`, or a backup from its Persona Management page.",
