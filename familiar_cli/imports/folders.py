@@ -263,15 +263,15 @@ class _FolderDraft:
 
     def take(self, page: FolderPage, source_sha256: str) -> None:
         """Plan one page."""
-        text = sha256_of(page.content)
-        was = self._note_source(page, source_sha256, text)
+        digest = sha256_of(page.content)
+        was = self._note_source(page, source_sha256, digest)
         there = self._store.sha256(page.rel_path)
-        if there == text:
+        if there == digest:
             self._note("unchanged", page)
         elif there is not None and there == was:
             self._outdated.append(page.rel_path)
             self._write(page, page.content, was)
-        elif text == was and not self._wish.force:
+        elif digest == was and not self._wish.force:
             self._note("unchanged" if self._is_in(page, there) else "edited", page)
         elif there is None and (was is None or self._wish.force):
             self._write(page, page.content, MISSING)
@@ -282,10 +282,10 @@ class _FolderDraft:
             self.overwritten.append(page.rel_path)
             self._write(page, page.content, there)
 
-    def _note_source(self, page: FolderPage, source_sha256: str, text: str) -> str | None:
+    def _note_source(self, page: FolderPage, source_sha256: str, digest: str) -> str | None:
         """Record a page in the ledger; return the SHA-256 of what it was before."""
         wrote = self._wrote.setdefault(page.source, {})
-        wrote[page.rel_path] = text
+        wrote[page.rel_path] = digest
         file, before = self.new.get(page.source), self.old.get(page.source)
         original = page.rel_path if page.is_original else (file.original if file else "")
         if before and page.aside in before.wrote:

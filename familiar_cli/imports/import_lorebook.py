@@ -260,7 +260,7 @@ class _Draft:
 
     def plan(self, store: MemoryStore, book: Lorebook) -> LorebookPlan:
         """Return the finished plan."""
-        lines = sorted(change.path for change in self.changes)
+        paths = sorted(change.path for change in self.changes)
         if self.kept:
             remedy = "" if self.update else "; `--update` uses this one"
             self.warnings.append(
@@ -272,9 +272,9 @@ class _Draft:
             path = lorebook_shelf.path_in(self.directory)
             text = lorebook_shelf.dump_settings(after)
             self.changes.append(import_plan.change_ledger(store, path, text))
-            lines = lines or [path]
+            paths = paths or [path]
         report = ImportReport(
-            written=tuple(lines),
+            written=tuple(paths),
             unchanged=tuple(sorted(self.unchanged)),
             warnings=(*book.warnings, *sorted(self.warnings)),
             **effects_of(book, self.states)._asdict(),
@@ -360,8 +360,8 @@ class _Draft:
         recorded = {record.path for record in self.records.values()}
         places_of = (path.rpartition("/") for path in self.found.names | recorded)
         taken = {fold(name) for folder, _, name in places_of if folder == self.directory}
-        selection = file_names(entries, ids, taken)
-        for key, entry, place, name in zip(ids, entries, places, selection, strict=True):
+        names = file_names(entries, ids, taken)
+        for key, entry, place, name in zip(ids, entries, places, names, strict=True):
             path = f"{self.directory}/{name}"
             text = render_lore(page_of(entry, key))
             record = EntryRecord(

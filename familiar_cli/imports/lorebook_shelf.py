@@ -57,7 +57,7 @@ def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[
     equal. Ids in `taken` are not used.
     """
     keyed = sorted((entry.core, json_digest(entry.raw), n) for n, entry in enumerate(entries))
-    items = [""] * len(entries)
+    ids = [""] * len(entries)
     used = set(taken)
     for core, raw, n in keyed:
         twin = 0
@@ -66,8 +66,8 @@ def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[
             twin += 1
             new = json_digest([book_id, core, raw, twin])[:_ID_CHARS]
         used.add(new)
-        items[n] = new
-    return items
+        ids[n] = new
+    return ids
 
 
 def stem_of(entry: LoreEntry) -> str:
@@ -122,14 +122,14 @@ def match_entries(new: Sequence[LoreEntry], old: Mapping[str, LoreEntry]) -> lis
     title, same title, same number with a shared key or equal content. A criterion counts only
     between one new and one old entry; identical twins are paired in order.
     """
-    items: list[str | None] = [None] * len(new)
+    keys: list[str | None] = [None] * len(new)
     free = dict(old)
-    _pair_entries(new, items, free, lambda entry: (entry.core, entry.uid), twins=True)
-    _pair_entries(new, items, free, lambda entry: entry.core, twins=True)
-    _pair_entries(new, items, free, lambda entry: (entry.uid, entry.title) if entry.uid else None)
-    _pair_entries(new, items, free, lambda entry: entry.title or None)
-    _pair_entries(new, items, free, lambda entry: entry.uid or None, also=_are_alike)
-    return items
+    _pair_entries(new, keys, free, lambda entry: (entry.core, entry.uid), twins=True)
+    _pair_entries(new, keys, free, lambda entry: entry.core, twins=True)
+    _pair_entries(new, keys, free, lambda entry: (entry.uid, entry.title) if entry.uid else None)
+    _pair_entries(new, keys, free, lambda entry: entry.title or None)
+    _pair_entries(new, keys, free, lambda entry: entry.uid or None, also=_are_alike)
+    return keys
 
 
 def _pair_entries(
