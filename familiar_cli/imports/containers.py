@@ -153,7 +153,10 @@ def _check_archive(archive: zipfile.ZipFile, origin: str) -> None:
         )
     for info in infos:
         if _leaves_archive(info.orig_filename):
-            raise BadInputError(f"{origin!r} contains a path that leads outside: {info.filename!r}")
+            raise BadInputError(
+                f"{origin!r} contains a path that leads outside: {info.filename!r}",
+                hint="It may want to overwrite your files; do not unpack it.",
+            )
 
 
 def _leaves_archive(name: str) -> bool:
