@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
+from familiar_cli.actions.memory.search import PastFound, PastHit
+from familiar_cli.cli.commands.search import search_page
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.rows import WRITER
@@ -76,6 +79,25 @@ def test_private_channels_are_shown_only_when_they_are_named(ada) -> None:
     assert not any("present" in text for text in texts("umbrella", "--all"))
     assert texts("umbrella", "--past", "--channel", "secret")[0] == "My umbrella was a present."
     assert "ledger" not in " ".join(texts("umbrella", "--past", "--channel", "secret"))
+
+
+def test_a_search_as_somebody_finds_what_they_may_see(ada) -> None:
+    assert run("channel", "set", "train", "--kind", "text").exit_code == 0
+    private, public = "My umbrella was a present.", "I lost my green umbrella."
+    assert set(texts("umbrella", "--past", "--as", "discord:9")) >= {private, public}
+    others = texts("umbrella", "--past", "--as", "discord:8")
+    assert (public in others, private in others) == (True, False)
+    assert texts("umbrella", "--past", "--channel", "secret", "--as", "discord:8") == []
+    assert "unwritten" not in data("search", "umbrella", "--as", "discord:8")
+
+
+def test_what_stands_beside_a_match_is_marked(ada) -> None:
+    hits = [
+        PastHit((n, n), "train", datetime(2026, 1, n, tzinfo=UTC), "Robin", "Yes.", score)
+        for n, score in ((1, 0.4), (2, 0.0))
+    ]
+    page = search_page(None, PastFound(tuple(hits), "lexical", 0), query="tea", zone=UTC, k=2)
+    assert ["beside a match" in str(part) for part in page if "Robin" in str(part)] == [False, True]
 
 
 def test_all_is_memory_and_past_in_one_list(ada) -> None:

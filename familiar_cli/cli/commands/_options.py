@@ -37,6 +37,11 @@ def most(what: str) -> Any:  # noqa: ANN401  # as above
     return typer.Option("--k", "-k", min=1, metavar="N", help=f"Maximum number of {what} to show.")
 
 
+def speaker(help_text: str) -> Any:  # noqa: ANN401  # as above
+    """Build the option `--as`, which names an account or an owner."""
+    return typer.Option("--as", metavar="PLATFORM:ID|OWNER", help=help_text)
+
+
 def name(help_text: str) -> Any:  # noqa: ANN401  # as above
     """Build the option `--name`, whose value must have visible characters."""
     return typer.Option("--name", metavar="NAME", callback=_check_visible, help=help_text)

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.text import bare_lines, counted, hint_sentence, one_line
 from familiar_cli.cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
-from familiar_cli.cli.commands._options import most
+from familiar_cli.cli.commands._options import most, speaker
 from familiar_cli.cli.commands._options import since as since_option
 from familiar_cli.pages.page import Indented, PagePart, Words, local_time, plain
 from familiar_cli.store import fts
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.actions.memory.search import PastFound, PastHit
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.pages.emit import Output
 
@@ -34,6 +35,7 @@ _WAYS: Final = {
     "dense": "by meaning",
     "hybrid": "by words and meaning",
 }
+_SHOWN: Final = 0.005  # the least score that is not printed as 0.00
 _HEADINGS: Final = re.compile(r"\A(?:#{1,6} [^\n]*\n+)+")
 
 
@@ -115,7 +117,7 @@ def _place(hit: Hit | PastHit, zone: tzinfo | None, *, unwritten: bool) -> PageP
         is_told = not hit.day or hit.day in hit.rel_path
         about = one_line(hit.heading if is_told else f"{hit.heading} ({hit.day})", 200)
     else:
-        mark = " (not in memory yet)" if unwritten else ""
+        mark = " (not in memory yet)" if unwritten else " (beside a match)" * (hit.score < _SHOWN)
         about = f"{one_line(hit.speaker, 60)}, {local_time(hit.at, zone)}{mark}"
     return Words([(_address(hit), "bold"), (f"  {hit.score:.2f}", "dim"), (f"  {about}", "cyan")])
 
@@ -188,6 +190,9 @@ def search(
     past: Annotated[bool, typer.Option("--past")] = False,
     all_: Annotated[bool, typer.Option("--all")] = False,
     channel: str | None = None,
+    as_: Annotated[
+        str | None, speaker("Find only what this account, or an owner, may see; default: you.")
+    ] = None,
 ) -> None:
     """Search memory by words and by meaning, and recent turns that are not in memory yet.
 
@@ -200,6 +205,7 @@ def search(
     familiar search tea --in sessions --explain
     familiar search "the red scarf" --past
     familiar search "who plays chess?" --min-score 0.5
+    familiar search tea --as discord:1234
 
     Args:
         query (QUERY|-): Question or words; `-` reads standard input.
@@ -212,12 +218,12 @@ def search(
         all_: Search memory and past turns.
         channel (ID): Only past turns of this channel, even a private one.
     """
-    from familiar_cli.base.who.visibility import OWNER
     from familiar_cli.pages.progress import show_totals
 
     _check(past=past, all_=all_, channel=channel, within=within)
     out, familiar = output(ctx), familiar_of(ctx)
     day, question = day_of(familiar, since), text_or_stdin(query)
+    viewer, of_past = _viewers(familiar, as_, channel)
     options = options_from(
         k=k,
         method=method,
@@ -225,7 +231,7 @@ def search(
         since=day,
         lines=lines,
         min_score=min_score,
-        viewer=OWNER,
+        viewer=viewer,
     )
     result, said, unwritten, kept = None, None, 0, {}
     with familiar, show_totals(out) as report:
@@ -235,7 +241,7 @@ def search(
             if lore:
                 from familiar_cli.actions.memory.search import kept_back
 
-                kept = kept_back(familiar, question, lore, OWNER)
+                kept = kept_back(familiar, question, lore, viewer)
         if not (past or all_ or lines or within) and method in _OF_TURNS:
             from familiar_cli.store.history.schema import count_unsummarised
 
@@ -250,7 +256,7 @@ def search(
                 method=method,
                 since=day,
                 channel=channel,
-                viewer=OWNER if channel else familiar.privacy.glance(),
+                viewer=of_past,
                 min_score=min_score,
                 unwritten=bool(unwritten),
             )
@@ -266,16 +272,28 @@ def search(
         kept_back=kept,
     )
     data = search_data(result, said, question, kept)
-    out.answer(data | {"unwritten": unwritten} if unwritten else data, page)
+    is_told = unwritten and as_ is None  # others hear no count of what they may not see
+    out.answer(data | {"unwritten": unwritten} if is_told else data, page)
     if result:
         has_turns = bool(unwritten and said and said.hits)
         _tell(out, result, min_score, has_turns=has_turns, is_all=all_)
         _catch_up(out, familiar, result)
-    if unwritten:
+    if is_told:
         turns = counted(unwritten, "turn is", "turns are")
         out.note(f"{turns} not in memory yet, and searched as well; --past searches all turns.")
-    elif said:
+    elif said and not unwritten:
         _tell_of_turns(out, said, min_score)
+
+
+def _viewers(familiar: Familiar, as_: str | None, channel: str | None) -> tuple[Viewer, Viewer]:
+    """Return who sees what is found in memory, and who sees what is found among turns."""
+    from familiar_cli.base.config.home import who_speaks
+    from familiar_cli.base.who.visibility import OWNER
+
+    if as_ is None:
+        return OWNER, OWNER if channel else familiar.privacy.glance()
+    person = who_speaks(as_, None, familiar.me(channel or ""))
+    return (familiar.privacy.viewer_in(channel or "", person),) * 2
 
 
 def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:

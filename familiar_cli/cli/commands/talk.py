@@ -13,6 +13,7 @@ from familiar_cli.base.errors import ModelError, PartialError, UsageError
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands._options import DryRunUnasked
 from familiar_cli.cli.commands._options import name as name_option
+from familiar_cli.cli.commands._options import speaker as speaker_option
 from familiar_cli.pages.emit import Output, is_terminal
 
 if TYPE_CHECKING:
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
 
 As = Annotated[
     str | None,
-    typer.Option(
-        "--as",
-        metavar="PLATFORM:ID|OWNER",
-        help="Speaker's account, or an owner; default: you (`familiar me`).",
-    ),
+    speaker_option("Speaker's account, or an owner; default: you (`familiar me`)."),
 ]
 Name = Annotated[str | None, name_option("Speaker's display name.")]
 Channel = Annotated[
