@@ -34,8 +34,9 @@ def pass_text(report: WriterReport) -> str:
 
 def pass_notices(report: WriterReport, *, dry_run: bool = False) -> list[str]:
     """Return notices about a pass besides its files."""
-    parts = [*report.notices, *map(_refusal_words, report.refused[:_MOST_REFUSALS])]
-    more = len(report.refused) - _MOST_REFUSALS
+    refused = list(dict.fromkeys(map(_refusal_words, report.refused)))  # each batch may try again
+    parts = [*report.notices, *refused[:_MOST_REFUSALS]]
+    more = len(refused) - _MOST_REFUSALS
     if more > 0:
         parts.append(f"{more} more refusals are in the record of run {report.run}.")
     parts.append(_covered_words(report, dry_run=dry_run))

@@ -373,7 +373,7 @@ def _not_portable(name: str) -> str | None:
 
 def _unsafe_path(rel_path: str, problem: str) -> errors.UnsafePathError:
     return errors.UnsafePathError(
-        f"{shorten_path(rel_path)!r} {problem}; nothing was changed",
+        f"{shorten_path(rel_path)!r} {problem}; nothing was read or changed",
         hint="Use a path below the memory directory, e.g. `people/alice.md`.",
     )
 
