@@ -118,6 +118,13 @@ def counted(number: int, noun: str, many: str = "") -> str:
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"
 
 
+def size_words(size_bytes: int) -> str:
+    """Format a size for people: `312 B`, `4.1 KB`, `93.8 MB`."""
+    units = (("GB", 1e9), ("MB", 1e6), ("KB", 1e3))
+    name, unit = next((one for one in units if size_bytes >= one[1]), ("B", 1))
+    return f"{size_bytes / unit:,.{0 if name == 'B' else 1}f} {name}"
+
+
 def shorten_list(names: Iterable[str], most: int, separator: str = ", ") -> str:
     """Join the first `most` names and count the rest: `a, b and 3 more`."""
     every = list(names)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
-from familiar_cli.base.text import bare_lines, counted, harmless, one_line, shorten_list
+from familiar_cli.base.text import bare_lines, counted, harmless, one_line, shorten_list, size_words
 from familiar_cli.pages.emit import Output, exact
 from familiar_cli.pages.page import (
     Columns,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from familiar_cli.store.search.embedder import EmbedderChoice
 
 _MOST_NAMED = 5
-_KILO = 1024
 
 
 def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> PagePart:
@@ -64,7 +63,7 @@ def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> PagePart:
                 rows.append([plain("  " * depth + directory + "/", "bold"), "", ""])
         above = directories
         time = local_time(entry.modified, zone)
-        size = plain(size_text(entry.size_bytes), "dim")
+        size = plain(size_words(entry.size_bytes), "dim")
         rows.append(["  " * len(directories) + name, size, plain(time, "dim")])
     return Columns(rows, right=(1,))
 
@@ -114,15 +113,6 @@ def skipped_text(skipped: tuple[Skipped, ...]) -> str:
     lines = [f"skipped {s.rel_path!r}: it {s.reason}" for s in skipped[:_MOST_NAMED]]
     more = len(skipped) - _MOST_NAMED
     return "\n".join([*lines, *([f"and {more:,} more; --json names all"] if more > 0 else [])])
-
-
-def size_text(size_bytes: int) -> str:
-    """Format a size for people: `312 B`, `4.1 KB`, `93.8 MB`."""
-    if size_bytes < _KILO:
-        return f"{size_bytes} B"
-    if size_bytes < _KILO**2:
-        return f"{size_bytes / _KILO:,.1f} KB"
-    return f"{size_bytes / _KILO**2:,.1f} MB"
 
 
 def links_page(steps: Iterable[LinkStep]) -> PagePart:
@@ -270,8 +260,8 @@ def compacted_text(done: CompactionResult) -> str:
     if not done.objects:
         return "the journal is already packed\n"
     if done.bytes_after is None:
-        return f"would pack {done.objects:,} objects, {size_text(done.bytes_before)} on disk\n"
-    sizes = f"{size_text(done.bytes_before)} -> {size_text(done.bytes_after)}"
+        return f"would pack {done.objects:,} objects, {size_words(done.bytes_before)} on disk\n"
+    sizes = f"{size_words(done.bytes_before)} -> {size_words(done.bytes_after)}"
     return f"packed {done.objects:,} objects, {sizes} on disk\n"
 
 
@@ -323,7 +313,7 @@ def shared_line(names: SharedName) -> str:
 
 
 def _person_row(person: KnownPerson, zone: tzinfo | None) -> list[object]:
-    size = "none" if person.size_bytes is None else size_text(person.size_bytes)
+    size = "none" if person.size_bytes is None else size_words(person.size_bytes)
     return [
         Name(person.slug, "bold"),
         person.name,

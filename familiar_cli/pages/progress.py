@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.base.text import one_line
+from familiar_cli.base.text import one_line, size_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,7 +95,7 @@ def _report_lines(out: Output) -> Report:
     def report(now: Progress) -> None:
         if (now.what, now.origin) not in told:
             told.add((now.what, now.origin))
-            size = f" ({now.total_bytes / 1e6:.1f} MB)" if now.total_bytes else ""
+            size = f" ({size_words(now.total_bytes)})" if now.total_bytes else ""
             out.note(f"fetching {one_line(now.what)} from {one_line(now.origin)}{size}")
 
     return report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import bare_lines, counted, one_line, shorten_list
+from familiar_cli.base.text import bare_lines, counted, one_line, shorten_list, size_words
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.pages.emit import Output, write_json
 from familiar_cli.pages.page import Columns, Name, PagePart, Stack, local_time, named_values, plain
@@ -226,11 +226,6 @@ def models_page(models: Sequence[ListedModel]) -> PagePart:
     return Columns(
         rows, ("name", "kind", "size", "memory", "licence", "on disk", "used for"), right=(2, 3)
     )
-
-
-def size_words(size_bytes: int) -> str:
-    """Format a size."""
-    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.1f} MB"  # noqa: PLR2004
 
 
 def probe_page(slot: str, where: str, probe: Probe, window_tokens: int = 0) -> PagePart:

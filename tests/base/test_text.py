@@ -18,6 +18,7 @@ from familiar_cli.base.text import (
     nearest,
     one_line,
     sha256_of,
+    size_words,
     slugify,
     str_or_empty,
     typed,
@@ -199,3 +200,8 @@ def test_an_error_that_echoes_a_megabyte_keeps_its_beginning_and_end() -> None:
 @each(("names", "text"), (("a", "a"), ("ab", "a and b"), ("abc", "a, b and c")))
 def test_names_are_joined_as_in_a_sentence(names, text) -> None:
     assert join_names(names) == text
+
+
+def test_sizes_are_for_people() -> None:
+    sizes = [size_words(n) for n in (0, 999, 1000, 98_400_000, 2_500_000_000)]
+    assert sizes == ["0 B", "999 B", "1.0 KB", "98.4 MB", "2.5 GB"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from familiar_cli.pages.memory_pages import hits_page, size_text, skipped_text, tree_page
+from familiar_cli.pages.memory_pages import hits_page, skipped_text, tree_page
 from familiar_cli.pages.terminal import as_plain
 from familiar_cli.store.memory.store.files import GrepHit, MemoryEntry, Skipped
 
@@ -33,15 +33,6 @@ def test_names_and_lines_never_become_markup_or_escapes() -> None:
     assert "[bold]x.md" in as_plain(tree_page([entry("[bold]x.md")], UTC))
     page = as_plain(hits_page([GrepHit("a.md", 7, "x [/b] \x1b[2Jtea", 13, 16)]))
     assert page.splitlines()[1].split(maxsplit=1) == ["7", "x [/b] [2Jtea"]
-
-
-def test_sizes_are_for_people() -> None:
-    assert [size_text(n) for n in (0, 1023, 1024, 256 * 1024)] == [
-        "0 B",
-        "1023 B",
-        "1.0 KB",
-        "256.0 KB",
-    ]
 
 
 def test_many_skipped_files_are_summed_up() -> None:

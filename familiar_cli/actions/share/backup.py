@@ -45,7 +45,7 @@ from familiar_cli.base.files import (
     write_own,
 )
 from familiar_cli.base.sqlite import connect
-from familiar_cli.base.text import counted, one_line, typed
+from familiar_cli.base.text import counted, one_line, size_words, typed
 from familiar_cli.base.times.clock import now
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.journal.repository import Repository
@@ -767,7 +767,7 @@ def _time_of(name: str) -> str:
 
 def words_of(report: BackupReport) -> str:
     """Describe the result of a backup in one line."""
-    text = f"{report.written_bytes / 1e6:,.1f} MB of {report.bytes / 1e6:,.1f} MB written"
+    text = f"{size_words(report.written_bytes)} of {size_words(report.bytes)} written"
     removed = f"; {counted(len(report.removed), 'older backup')} removed" if report.removed else ""
     return f"{report.familiar}: {report.name}, {counted(report.files, 'file')}, {text}{removed}"
 

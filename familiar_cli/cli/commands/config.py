@@ -17,6 +17,7 @@ from familiar_cli.base.config.home import (
 from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.base.config.settings import effective_settings, effective_value
 from familiar_cli.base.errors import UsageError
+from familiar_cli.base.text import size_words
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands._options import DryRun
 from familiar_cli.cli.commands._options import name as name_option
@@ -419,7 +420,7 @@ def rm(ctx: typer.Context, names: Names) -> None:
     removed = remove_all(names, cache_dir())
     lines = "".join(
         f"{gone.name}: "
-        + (f"{gone.freed_bytes / 1e6:.1f} MB freed\n" if gone.freed_bytes else "was not there\n")
+        + (f"{size_words(gone.freed_bytes)} freed\n" if gone.freed_bytes else "was not there\n")
         for gone in removed
     )
     base.output(ctx).answer({"removed": removed}, lines)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import jinja2
 
-from familiar_cli.base.text import counted, one_line
+from familiar_cli.base.text import counted, one_line, size_words
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.times.when import day_words
 
@@ -163,12 +163,6 @@ def _unlinked(value: str) -> str:
     return words_of_links(value)
 
 
-def _size(size_bytes: int) -> str:
-    from familiar_cli.pages.memory_pages import size_text  # loads more than needed
-
-    return size_text(size_bytes)
-
-
 @cache
 def environment(package: str) -> jinja2.Environment:
     """Build the template environment of a package; a missing name is an error."""
@@ -191,7 +185,7 @@ def environment(package: str) -> jinja2.Environment:
         "layer_class": layer_class,
         "one_line": one_line,
         "moment": _moment,
-        "size": _size,
+        "size": size_words,
         "unlinked": _unlinked,
         "thousands": lambda number: f"{number:,}",
     }
