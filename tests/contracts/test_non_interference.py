@@ -289,7 +289,8 @@ def test_every_command_that_speaks_for_a_stranger_prints_the_same(homes, monkeyp
             if path == ("hear",):
                 continue  # it changes the homes
             argv = [*path, *([] if path == ("chat",) else [f"What of {words}?"])]
-            argv += ["--as", "discord:zed", "--name", name, "--channel", channel]
+            argv += ["--as", "discord:zed", "--channel", channel]
+            argv += ["--all"] if path == ("search",) else ["--name", name]
             argv += ["--dry-run"] if path == ("ask",) else []
             shown = []
             for one in homes:

@@ -118,7 +118,8 @@ def test_no_command_shows_it_to_somebody_else(planted, serve) -> None:
     walked = 0
     for path, _ in speaking():
         for channel in ("elsewhere", "cli", DM, "met-anna-in-a-new-chat"):
-            for more in ((), ("--dry-run",), ("--dry-run", "--json"), ("--off-record",)):
+            ways = ((), ("--dry-run",), ("--dry-run", "--json"), ("--off-record",))
+            for more in (("--past",), ("--all", "--json")) if path == ("search",) else ways:
                 argv = (*path, ASKED, "--as", BO, "--channel", channel, *more)
                 stdin = f"{ASKED}\n" if path == ("chat",) else None
                 shown = run(*(part for part in argv if stdin is None or part != ASKED), stdin=stdin)

@@ -65,6 +65,7 @@ _ID = re.compile(
     r"(?<=machine-)[0-9a-f]{4}"
     r"|(?<![0-9a-zA-Z])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{4,64}(?![0-9a-zA-Z])"
 )
+_PACKED = re.compile(r"[\d.,]+ [KM]?B of [\d.,]+ [KM]?B written")
 _FILE_TIME = re.compile(r'"modified": "[^"]+"')
 _VOICES = {
     "en": ("Robin", ("I painted the boat blue", "Anna called about the harbour", "my knee hurts")),
@@ -213,6 +214,7 @@ class Player:
         for value, name in named.items():
             text = text.replace(value, name)
         text = _FILE_TIME.sub('"modified": "TIME"', text)
+        text = _PACKED.sub("SIZE of SIZE written", text)
         ids: dict[str, str] = {}
         return _ID.sub(lambda match: ids.setdefault(match[0], f"ID{len(ids) + 1}"), text)
 
