@@ -597,6 +597,7 @@ def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
     if outward_text(made, viewer, rel_path) == outward_text(new, viewer, rel_path):
         return made
     kept = "".join(text[max(first, start) : end] for first, end in hidden if end > start)
+    kept = kept.lstrip("\r\n")
     gap = "" if not kept or new.endswith("\n\n") else "\n" if new.endswith("\n") else "\n\n"
     made = text[:start] + new + gap + kept
     if kept and outward_text(made, viewer, rel_path) != outward_text(new, viewer, rel_path):
