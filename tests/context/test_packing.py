@@ -341,3 +341,11 @@ def test_what_does_not_fit_is_listed() -> None:
 def test_what_the_prompt_says_already_is_not_said_again() -> None:
     line = "Robin keeps bees in Bergen."
     assert texts(filled([piece("a", 0, line)], known=[normal_line(line)])) == []
+
+
+def test_a_mark_between_turns_tells_of_their_own_channel_only() -> None:
+    """Numbers of turns would show that something was said elsewhere in between."""
+    first = piece("past:town", 3, "Bo: The ferry sank.", 0.9, is_turn=True)
+    later = piece("past:town", 7, "Bo: We swam ashore.", 0.8, is_turn=True)
+    assert "…" not in texts(filled([first, later._replace(after=3)]))[0]
+    assert "\n…\n" in texts(filled([first, later._replace(after=5)]))[0]

@@ -162,7 +162,7 @@ class PastFound(Struct, frozen=True):
     Args:
         hits: The turns, best first.
         method: `lexical` or `hybrid`.
-        waiting: Number of turns without a vector.
+        waiting: Number of turns without a vector, for the owner.
     """
 
     hits: tuple[PastHit, ...]
@@ -248,7 +248,8 @@ def search_past(
         and (until is None or hit.at.date() <= until)
     ]
     wanted.sort(key=lambda hit: (-hit.score, hit.turns))
-    waiting = familiar.finder.turns_without_vector() if method != "lexical" else 0
+    is_counted = viewer.is_owner and method != "lexical"  # it tells how much others have said
+    waiting = familiar.finder.turns_without_vector() if is_counted else 0
     return PastFound(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)
 
 

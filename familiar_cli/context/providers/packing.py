@@ -146,6 +146,7 @@ class Excerpt(NamedTuple):
         before: Returns the preceding piece, for one that needs it to be understood.
         named: The message names its source.
         is_turn: It is one of the turns itself.
+        after: For a turn, the one before it in its channel; 0 if that is not known.
         lead: Length of the speaker's label at its start.
         is_part: Some of its sentences are left out.
         span: For a part of a long turn, where it begins and ends there, without the speaker.
@@ -164,6 +165,7 @@ class Excerpt(NamedTuple):
     before: Callable[[], Excerpt] | None = None
     named: bool = False
     is_turn: bool = False
+    after: int = 0
     lead: int = 0
     is_part: bool = False
     span: tuple[int, int] = (0, 0)
@@ -668,7 +670,12 @@ def _needed_before(piece: Excerpt) -> Excerpt | None:
 
 
 def _is_next(piece: Excerpt, other: Excerpt) -> bool:
-    """Tell whether nothing is left out between two pieces of a source."""
+    """Tell whether nothing is left out between two pieces of a source.
+
+    Numbers of turns would tell of other channels, so a turn is next only to one that it follows.
+    """
+    if piece.is_turn and piece.start != other.start:
+        return piece.after == other.start or other.after == piece.start
     return piece.start <= other.end + 1 and other.start <= piece.end + 1
 
 
@@ -691,7 +698,7 @@ def _pack_source(source: PieceSource, taken: _Open) -> PackedSource:
             rest = piece.text[piece.lead :].removeprefix(f"{_GAP} ")
             lines[-1] = lines[-1].removesuffix(f" {_GAP}") + gap + rest
             continue
-        has_gap = last is not None and piece.start > last.end + 1
+        has_gap = last is not None and not _is_next(piece, last)
         if has_gap and not (lines[-1].endswith(_GAP) or piece.text.startswith(_GAP)):
             lines.append(_GAP)
         lines.append(piece.text)

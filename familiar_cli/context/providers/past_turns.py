@@ -302,9 +302,13 @@ class _Pieces(Struct, frozen=True):
     def of(self, found: RecallHit, source: str, score: float) -> Excerpt:
         """Return a found turn with the one before it."""
         before = found.before if found.before and found.before.id not in self.shown else None
-        preceding = partial(self._piece, before, source, 0.0) if before else None
+        after, earlier, *_ = *found.above, 0, 0
+        preceding = partial(self._preceding, before, earlier, source) if before else None
         lift = WEIGHTS.relevance * found.lift
-        return self._piece(found.turn, source, score, preceding, lift)
+        return self._piece(found.turn, source, score, preceding, lift)._replace(after=after)
+
+    def _preceding(self, turn: Turn, after: int, source: str) -> Excerpt:
+        return self._piece(turn, source, 0.0)._replace(after=after)
 
     def _piece(
         self,

@@ -323,12 +323,14 @@ class RecallHit(NamedTuple):
         score: Relevance in [0, 1]; the best match of a query has about 1.
         before: The preceding turn in its channel, if it was among the turns examined.
         lift: What a line of memory that cites the turn would add to its score.
+        above: The turns above it in its channel that were examined, nearest first.
     """
 
     turn: Turn
     score: float
     before: Turn | None
     lift: float = 0.0
+    above: tuple[int, ...] = ()
 
 
 class Recollection(NamedTuple):
@@ -466,6 +468,7 @@ def recall(
             scores[turn_id],
             turns.get(places[turn_id].before),
             lifts.get(turn_id, 0.0),
+            places[turn_id].above,
         )
         for turn_id in best
         if turn_id in turns
