@@ -65,7 +65,10 @@ def test_an_edited_line_takes_the_place_of_the_turn(store, tmp_path) -> None:
     chat = again(store, tmp_path, *lines, *talk(2, first=4))
     assert (chat.imported, chat.corrected, chat.changed) == (2, 1, 0)
     assert said(store, "c") == ["line 0", "something else", *(f"line {n}" for n in range(2, 6))]
-    assert (again(store, tmp_path, *lines, *talk(2, first=4)).corrected, store.count()) == (0, 7)
+    assert (
+        again(store, tmp_path, *lines, *talk(2, first=4)).corrected,
+        store.count(everything=True),
+    ) == (0, 7)
 
 
 def test_what_a_person_edited_or_withdrew_here_stays_as_they_left_it(store, tmp_path) -> None:
@@ -84,7 +87,7 @@ def test_another_swipe_of_the_last_line_takes_its_place_and_goes_back(store, tmp
         swiped = yuzu(shown, "2025-11-14T22:07:00Z", swipes=["B", "C"], swipe_id=1)
         assert again(store, tmp_path, robin("a"), swiped).corrected == 1
         assert said(store, "c") == ["a", shown]
-    assert store.count() == 3
+    assert store.count(everything=True) == 3
 
 
 def test_new_swipes_of_the_same_words_add_no_turn(store, tmp_path) -> None:
@@ -112,7 +115,10 @@ def test_deleted_lines_are_withdrawn_and_none_is_lost(store, tmp_path) -> None:
     again(store, tmp_path, *talk(6))
     chat = again(store, tmp_path, *talk(1), *talk(2, first=4), *talk(1, first=6))
     assert (chat.imported, chat.already_there, chat.withdrawn) == (1, 3, 3)
-    assert (said(store, "c"), store.count()) == (["line 0", "line 4", "line 5", "line 6"], 7)
+    assert (said(store, "c"), store.count(everything=True)) == (
+        ["line 0", "line 4", "line 5", "line 6"],
+        7,
+    )
 
 
 def test_a_damaged_file_withdraws_nothing(store, tmp_path) -> None:
