@@ -126,6 +126,24 @@ class FamiliarReport(ImportReport, frozen=True, kw_only=True):
         return f"{deed} {self.name} ({self.id})"
 
 
+class ImportedLines(ImportReport, frozen=True, kw_only=True):
+    """Result of an import of memories.
+
+    Args:
+        program: The program they come from.
+        lines: Number of new lines.
+        known: Number of lines that were imported before.
+        plan: The plan that awaits review; empty if none does.
+        refused: Lines that are not imported, and why.
+    """
+
+    program: str
+    lines: int = 0
+    known: int = 0
+    plan: str = ""
+    refused: tuple[str, ...] = ()
+
+
 class UnreadFile(Struct, frozen=True):
     """A file of a folder that was not read, and the reason."""
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict
 from rich.console import Group, RenderableType
 
-from familiar_cli.actions.bring.import_lines import ImportedLines
 from familiar_cli.base.text import counted, one_line, shorten_list
 from familiar_cli.imports.import_chat import ImportedChats
+from familiar_cli.imports.import_plan import ImportedLines
 from familiar_cli.imports.sillytavern import ImportedFolder
 from familiar_cli.pages import import_pages
 from familiar_cli.pages.terminal import column_table, plain

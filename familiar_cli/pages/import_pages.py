@@ -21,11 +21,10 @@ from familiar_cli.pages.terminal import column_table, plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.actions.bring.import_lines import ImportedLines
     from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
     from familiar_cli.imports.contract import ForeignMessage
     from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, SpeakerCount
-    from familiar_cli.imports.import_plan import ImportReport
+    from familiar_cli.imports.import_plan import ImportedLines, ImportReport
 
 
 _MOST_EFFECTS: Final = 20

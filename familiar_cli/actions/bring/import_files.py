@@ -11,12 +11,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.actions.bring.import_lines import (
-    ImportedLines,
-    import_lines,
-    import_notes,
-    orders_in,
-)
 from familiar_cli.actions.bring.import_sillytavern import import_folder, open_memory
 from familiar_cli.actions.people.me import home_owners
 from familiar_cli.actions.talk.client_chat import chat_reading
@@ -31,7 +25,7 @@ from familiar_cli.base.errors import (
 from familiar_cli.base.text import fold, typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports import create, folders
+from familiar_cli.imports import create
 from familiar_cli.imports.contract import DateOrder, ForeignChat, Reading, recognise
 from familiar_cli.imports.foreign_files import DamagedError, read_foreign
 from familiar_cli.imports.import_chat import (
@@ -41,15 +35,8 @@ from familiar_cli.imports.import_chat import (
     find_questions,
     import_chats,
 )
-from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
-from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
-from familiar_cli.imports.personas import (
-    PersonaCard,
-    create_from_persona,
-    find_personas,
-    persona_memories,
-    read_personas,
-)
+from familiar_cli.imports.import_lorebook import import_lorebook
+from familiar_cli.imports.import_plan import FamiliarReport, ImportReport, build_familiar
 from familiar_cli.imports.reading import (
     forms_in,
     load_book,
@@ -72,18 +59,13 @@ from familiar_cli.imports.what_is_it import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.imports import folders
+    from familiar_cli.imports.personas import PersonaCard
     from familiar_cli.imports.source import ForeignFile
 
 
 OnProgress = Callable[[str, int], None]
-Done = (
-    FamiliarReport
-    | ImportedLorebook
-    | ImportedChats
-    | ImportedLines
-    | folders.ImportedMemories
-    | ImportedFolder
-)
+Done = ImportReport | ImportedChats | ImportedFolder
 
 _KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
 _FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
@@ -355,12 +337,15 @@ class FileImporter:
         self._make(item, make)
 
     def _import_personas(self, item: ImportItem) -> None:
-        dirs = find_personas(item.path)
+        from familiar_cli.imports import personas
+
+        dirs = personas.find_personas(item.path)
         about = who_speaks(self.options.person or None, me=home_owners(self._home))
-        for persona in read_personas(dirs, about, familiar_id=self.options.familiar_id or None):
+        chosen = self.options.familiar_id or None
+        for persona in personas.read_personas(dirs, about, familiar_id=chosen):
             self._make(
                 item,
-                lambda home, *, dry_run, one=persona: create_from_persona(
+                lambda home, *, dry_run, one=persona: personas.create_from_persona(
                     home,
                     one,
                     open_memory,
@@ -373,6 +358,9 @@ class FileImporter:
 
     def _import_persona_memories(self, item: ImportItem, persona: PersonaCard) -> None:
         """Import what a persona remembers, into the familiar that was made of it."""
+        from familiar_cli.actions.bring.import_lines import import_lines
+        from familiar_cli.imports.personas import persona_memories
+
         memories = persona_memories(persona.folder.files)
         if not memories.memories or (self.options.dry_run and item.familiar not in self._made):
             return
@@ -421,7 +409,9 @@ class FileImporter:
             self._restore(item, one)
 
     def _restore(self, item: ImportItem, exported: create.ExportedFamiliar) -> None:
-        memory = folders.read_folder(exported.path / create.MEMORY_DIR)
+        from familiar_cli.imports.folders import read_folder
+
+        memory = read_folder(exported.path / create.MEMORY_DIR)
 
         def make(home: Path, *, dry_run: bool) -> FamiliarReport:
             return build_familiar(
@@ -457,6 +447,8 @@ class FileImporter:
         self._finish(item, lorebook)
 
     def _import_memories(self, item: ImportItem) -> None:
+        from familiar_cli.imports import folders
+
         with as_source(item.path) as source:
             if not item.path.is_dir() or recognise(source, "memories"):
                 self._import_lines(item, source)
@@ -464,6 +456,8 @@ class FileImporter:
         self._import_tree(item, folders.read_tree(item.path), folders.MEMORIES)
 
     def _import_lines(self, item: ImportItem, source: ForeignFile) -> None:
+        from familiar_cli.actions.bring.import_lines import import_lines
+
         at_once, dry_run = self.options.at_once, self.options.dry_run
         with self._target(item) as familiar:
             for memories in read_memories(source):
@@ -473,12 +467,17 @@ class FileImporter:
                 self._finish(item, lines)
 
     def _import_vault(self, item: ImportItem) -> None:
+        from familiar_cli.imports import folders
+
         name = item.path.resolve().name if item.path.is_dir() else ""
         self._import_tree(item, folders.read_vault(item.path), folders.vault_tree(name))
 
     def _import_tree(
         self, item: ImportItem, folder: folders.FolderContents, tree: folders.FolderTree
     ) -> None:
+        from familiar_cli.actions.bring.import_lines import orders_in
+        from familiar_cli.imports import folders
+
         folder.notes += orders_in(folder.files)
         wish = folders.FolderImportOptions(self.options.update, self.options.force)
         with self._target(item) as familiar:
@@ -491,11 +490,19 @@ class FileImporter:
     def _import_chats(self, item: ImportItem) -> None:
         with self._target(item, self._familiar_in(item)) as familiar:
             chats = self._read_chats(item, familiar, item.path, self._reading(familiar))
-            items = chats.memories if item.path.is_dir() else ()
-            at_once, dry_run = self.options.at_once, self.options.dry_run
-            notes = import_notes(familiar, items, item.path.name, at_once=at_once, dry_run=dry_run)
-        for one in notes:
-            self._finish(item, one)
+            if not (item.path.is_dir() and chats.memories):
+                return
+            from familiar_cli.actions.bring.import_lines import import_notes
+
+            name, options = item.path.name, self.options
+            for one in import_notes(
+                familiar,
+                chats.memories,
+                name,
+                at_once=options.at_once,
+                dry_run=options.dry_run,
+            ):
+                self._finish(item, one)
 
     def _read_chats(
         self, item: ImportItem, familiar: Familiar, path: Path, reading: Reading

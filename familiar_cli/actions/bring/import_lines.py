@@ -47,24 +47,6 @@ _DOES: Final = re.compile(r"\w+(?:['’]s\b|\s+\w+s\b)")
 _VERSION: Final = 1
 
 
-class ImportedLines(import_plan.ImportReport, frozen=True, kw_only=True):
-    """Result of an import of memories.
-
-    Args:
-        program: The program they come from.
-        lines: Number of new lines.
-        known: Number of lines that were imported before.
-        plan: The plan that awaits review; empty if none does.
-        refused: Lines that are not imported, and why.
-    """
-
-    program: str
-    lines: int = 0
-    known: int = 0
-    plan: str = ""
-    refused: tuple[str, ...] = ()
-
-
 def import_lines(
     familiar: Familiar,
     memories: ForeignMemories,
@@ -72,7 +54,7 @@ def import_lines(
     *,
     at_once: bool = False,
     dry_run: bool = False,
-) -> ImportedLines:
+) -> import_plan.ImportedLines:
     """Import memories as a plan for review, or at once, in one change.
 
     They are private to the owner.
@@ -108,7 +90,7 @@ def import_lines(
         for path, part in _spread(draft, rel_path, title, memories.program, lines):
             added[path] = added.get(path, 0) + _put(draft, path, heading, title, part)
     number = sum(added.values())
-    done = ImportedLines(
+    done = import_plan.ImportedLines(
         program=memories.program,
         lines=number,
         known=len(memories.memories) - len(refused) - number,
@@ -141,7 +123,7 @@ def import_notes(
     *,
     at_once: bool = False,
     dry_run: bool = False,
-) -> list[ImportedLines]:
+) -> list[import_plan.ImportedLines]:
     """Import the memories of several files, as one plan or change for each program.
 
     Args:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from familiar_cli.actions.bring.import_lines import import_notes
 from familiar_cli.actions.people.me import change_me, place_of_me, show_me
 from familiar_cli.actions.talk import client_chat
 from familiar_cli.base import errors
@@ -424,6 +423,10 @@ class _FolderImport:
         paths = [file.path for file in books]
         paths += [path for name in bank if (path := _below(self._folder.root, name))]
         items = [*done.memories, *((str(path), one) for path in paths for one in memories_in(path))]
+        if not items:
+            return 0, ()
+        from familiar_cli.actions.bring.import_lines import import_notes
+
         number, parts = 0, list[str]()
         for notes in import_notes(
             familiar, items, character.name, at_once=self.at_once, dry_run=dry_run

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.actions.talk.turn_setup import pinned_memory, request_now, turn_setup
 from familiar_cli.base.errors import RefusedError
+from familiar_cli.base.markdown import title_of
 from familiar_cli.context import types
-from familiar_cli.context.budget import (
-    MESSAGE_TOKENS,
-)
+from familiar_cli.context.budget import MESSAGE_TOKENS, Window, prompt_allowance
 from familiar_cli.store.memory.layout import SUFFIXES
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
 from familiar_cli.store.memory.store.files import Applied, parse_path
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 
 _CHANNEL: Final = "cli"
 _SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
+_FRAME_TOKENS: Final = MESSAGE_TOKENS + 20  # with the words and the day above a file
 _NO_ROOM: Final = "no room beside the other pins; prompts show what fits in the room left free"
 
 
@@ -103,6 +102,8 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
     Args:
         by_index: Find them by the index, updating it; otherwise read all files.
     """
+    from familiar_cli.actions.talk.turn_setup import pinned_memory, request_now, turn_setup
+
     setup = turn_setup(familiar, _CHANNEL)
     budget = setup.allowance.layers[types.Layer.pinned]
     by_files = partial(pins_in_files, familiar.memory)
@@ -116,6 +117,20 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
     )
     problems = tuple(piece.problem for piece in pinned.pieces if not piece.rel_path)
     return PinnedFiles(tuple(pins), sum(pin.tokens for pin in pins), budget, problems)
+
+
+def describe_shortage(familiar: Familiar) -> str:
+    """Return why not all pinned files are in every prompt; empty if they fit.
+
+    A prompt is only built if the whole files, with their headings, might not fit.
+    """
+    channel, window = familiar.channel(_CHANNEL), Window.of(familiar.models.slot())
+    layers = prompt_allowance(channel.budget, mode=channel.mode, window=window).layers
+    read, most_bytes = familiar.memory.read_head, familiar.memory.limits.max_file_bytes
+    texts = [read(path, most_bytes).text for path in find_pins(familiar.index).rel_paths]
+    most = sum(_FRAME_TOKENS + familiar.counter.count(f"{title_of(one)}\n{one}") for one in texts)
+    fits = most <= layers[types.Layer.pinned] and not any("{{" in one for one in texts)
+    return "" if fits else list_pins(familiar).shortage
 
 
 def _pinned_file(familiar: Familiar, piece: types.Contribution, pinned: Pinned) -> PinnedFile:

@@ -130,8 +130,8 @@ def warn_of_pins(out: Output, familiar: Familiar) -> None:
     """Warn if prompts have too little room for all pinned files."""
     from contextlib import suppress
 
-    from familiar_cli.actions.memory.pins import list_pins
+    from familiar_cli.actions.memory.pins import describe_shortage
 
     with suppress(FamiliarError), familiar:  # other commands report invalid settings
-        if shortage := list_pins(familiar).shortage:
+        if shortage := describe_shortage(familiar):
             out.warn(f"{shortage}; see `familiar memory pins`")
