@@ -99,6 +99,15 @@ def read_record(path: str | Path, kind: type[_T]) -> _T | None:
         return None
 
 
+def write_record(path: str | Path, value: object) -> None:
+    """Write a file of JSON that can be made again, if possible; `read_record` reads it."""
+    import json  # noqa: PLC0415  # as above
+
+    with suppress(OSError, UnsafePathError):
+        text = json.dumps(msgspec.to_builtins(value))
+        write_own(path, f"{text}\n".encode(), durable=False)
+
+
 def read_object(path: str | Path) -> dict[str, Any]:
     """Read any object in the same way; empty if there is none."""
     return read_record(path, dict[str, Any]) or {}

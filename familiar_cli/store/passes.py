@@ -7,17 +7,16 @@ file, `runs/failed/<pass>.json`, which is deleted when the pass succeeds.
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, LockedError, UnsafePathError
-from familiar_cli.base.files import check_own, read_plain, remove, write_own
+from familiar_cli.base.files import check_own, read_record, remove, write_record
 from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.base.times import clock
 from familiar_cli.base.times.clock import stopwatch_s
@@ -48,11 +47,12 @@ COSTING: Final = (
 )
 """The passes that ask a model."""
 
-_COUNTS: Final = ("calls", "tokens_read", "tokens_written", "turns")
+_Count = Annotated[int, Meta(ge=0)]
 
 RETRY_AFTER: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15))
 """How long after the first, second, ... failure in a row a pass is retried; the last repeats."""
 
+T = TypeVar("T")
 _MESSAGE_CHARS: Final = 300
 _KEY_CHARS: Final = 16
 
@@ -74,7 +74,7 @@ class PassFailure(Struct, frozen=True):
     code: str
     message: str
     hint: str
-    attempts: int = 1
+    attempts: Annotated[int, Meta(ge=1)] = 1
 
     @property
     def retry_in_s(self) -> float:
@@ -83,8 +83,8 @@ class PassFailure(Struct, frozen=True):
         return max(wait.total_seconds() - clock.elapsed_s(clock.parse_iso(self.at)), 0.0)
 
 
-class Failures:
-    """Storage of the failures of passes.
+class _PassRecords:
+    """A record of each pass, one file each. They may be deleted.
 
     Args:
         directory: The directory of their files.
@@ -93,50 +93,16 @@ class Failures:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def all(self) -> tuple[PassFailure, ...]:
-        """Return the failures of the passes that a person can run."""
-        return tuple(failure for name in COMMANDS if (failure := self.of(name)))
-
-    def of(self, name: str) -> PassFailure | None:
-        """Return the last failure of a pass; None if there is none or the file is damaged."""
-        command = f"familiar {name}" if name in COMMANDS else ""
-        try:
+    def _read(self, name: str, kind: type[T]) -> T | None:
+        with suppress(UnsafePathError):  # `doctor` says so
             self._check()
-            fields = json.loads(read_plain(self._path(name)))
-            at, code, message, hint = (
-                str(fields[key]) for key in ("at", "code", "message", "hint")
-            )
-            attempts = max(int(fields.get("attempts", 1)), 1)
-            failure = PassFailure(command, at, code, message, hint, attempts)
-            clock.parse_iso(failure.at)
-        except UnsafePathError:  # `doctor` says so
-            return None
-        except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
-            return None
-        return failure
+            return read_record(self._path(name), kind)
+        return None
 
-    def record(self, name: str, error: FamiliarError) -> None:
-        """Store the failure of a pass. Waiting for a lock is not a failure."""
-        if isinstance(error, LockedError):
-            return
-        before = self.of(name)
-        fields = {
-            "at": clock.iso(clock.now()),
-            "code": error.code,
-            "message": str(error),
-            "hint": error.hint or "",
-            "attempts": before.attempts + 1 if before else 1,
-        }
-        # Without the file it is retried sooner, and `status` is silent.
-        with suppress(OSError, UnsafePathError):
+    def _write(self, name: str, record: PassFailure | PassCost) -> None:
+        with suppress(UnsafePathError):
             self._check()
-            write_own(self._path(name), f"{json.dumps(fields)}\n".encode(), durable=False)
-
-    def clear(self, name: str) -> None:
-        """Delete the stored failure of a pass that has succeeded."""
-        with suppress(OSError, UnsafePathError):
-            self._check()
-            remove(self._path(name))
+            write_record(self._path(name), record)
 
     def _check(self) -> None:
         check_own(self._directory.parent)
@@ -144,6 +110,38 @@ class Failures:
 
     def _path(self, name: str) -> Path:
         return self._directory / f"{name.replace(' ', '-')}.json"
+
+
+class Failures(_PassRecords):
+    """Storage of the failures of passes. Without one a pass is retried sooner."""
+
+    def all(self) -> tuple[PassFailure, ...]:
+        """Return the failures of the passes that a person can run."""
+        return tuple(failure for name in COMMANDS if (failure := self.of(name)))
+
+    def of(self, name: str) -> PassFailure | None:
+        """Return the last failure of a pass; None if there is none or the file is damaged."""
+        failure = self._read(name, PassFailure)
+        with suppress(ValueError):
+            if failure and clock.parse_iso(failure.at):
+                return failure
+        return None
+
+    def record(self, name: str, error: FamiliarError) -> None:
+        """Store the failure of a pass. Waiting for a lock is not a failure."""
+        if isinstance(error, LockedError):
+            return
+        before, at = self.of(name), clock.iso(clock.now())
+        command = f"familiar {name}" if name in COMMANDS else ""
+        attempts = before.attempts + 1 if before else 1
+        text, hint = str(error), error.hint or ""
+        self._write(name, PassFailure(command, at, error.code, text, hint, attempts))
+
+    def clear(self, name: str) -> None:
+        """Delete the stored failure of a pass that has succeeded."""
+        with suppress(OSError, UnsafePathError):
+            self._check()
+            remove(self._path(name))
 
 
 class PassCost(Struct, frozen=True):
@@ -160,21 +158,14 @@ class PassCost(Struct, frozen=True):
 
     name: str
     since: str
-    calls: int = 0
-    tokens_read: int = 0
-    tokens_written: int = 0
-    turns: int = 0
+    calls: _Count = 0
+    tokens_read: _Count = 0
+    tokens_written: _Count = 0
+    turns: _Count = 0
 
 
-class PassCosts:
-    """Storage of the costs of passes, one file each. They may be deleted.
-
-    Args:
-        directory: The directory of their files.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+class PassCosts(_PassRecords):
+    """Storage of the costs of passes."""
 
     def all(self) -> tuple[PassCost, ...]:
         """Return the costs of all passes that have asked a model, or gone through turns."""
@@ -182,16 +173,7 @@ class PassCosts:
 
     def of(self, name: str) -> PassCost:
         """Return the cost of a pass; zero if its file is missing or damaged."""
-        try:
-            check_own(self._directory)
-            fields = json.loads(read_plain(self._path(name)))
-            counts = (max(int(fields[key]), 0) for key in _COUNTS)
-            return PassCost(name, str(fields["since"]), *counts)
-        except UnsafePathError:  # `doctor` says so
-            pass
-        except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
-            pass
-        return PassCost(name, clock.iso(clock.now()))
+        return self._read(name, PassCost) or PassCost(name, clock.iso(clock.now()))
 
     def add(self, name: str, read: int = 0, written: int = 0, *, turns: int = 0) -> None:
         """Add an answered request, or turns that a pass went through."""
@@ -203,15 +185,7 @@ class PassCosts:
             tokens_written=cost.tokens_written + written,
             turns=cost.turns + turns,
         )
-        with suppress(OSError, UnsafePathError):
-            check_own(self._directory.parent)
-            check_own(self._directory)
-            write_own(
-                self._path(name), f"{json.dumps(to_builtins(made))}\n".encode(), durable=False
-            )
-
-    def _path(self, name: str) -> Path:
-        return self._directory / f"{name.replace(' ', '-')}.json"
+        self._write(name, made)
 
 
 def summary_name(scope: str) -> str:
@@ -295,8 +269,6 @@ async def _acquired(
             return lock
         await asyncio.sleep(_STEP_S)
 
-
-T = TypeVar("T")
 
 _LOCKS: Final = {WRITING: ".writer.lock", SYNCING: ".sync.lock"}
 

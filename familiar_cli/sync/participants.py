@@ -8,16 +8,14 @@ trust = "new"
 
 from __future__ import annotations
 
-import json
 import os
-from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field
 
 from familiar_cli.base.errors import NotFoundError, RefusedError
-from familiar_cli.base.files import read_record, write_own
+from familiar_cli.base.files import read_record, write_record
 from familiar_cli.base.text import nearest
 
 if TYPE_CHECKING:
@@ -216,5 +214,4 @@ class PendingDeletions:
         deletions = (o for o in before if o.commit not in heads and o.instance not in instances)
         now = (*deletions, *found)
         if now != before:
-            with suppress(OSError):
-                write_own(self._path, json.dumps(to_builtins(now)).encode(), durable=False)
+            write_record(self._path, now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from familiar_cli.base.config.environment import sync_token
 from familiar_cli.base.errors import (
@@ -29,7 +28,7 @@ from familiar_cli.base.files import (
     read_record,
     remove,
     why,
-    write_own,
+    write_record,
     write_whole,
 )
 from familiar_cli.base.text import Discreet, bare_lines, nearest
@@ -558,9 +557,7 @@ class SeenRefs:
     def note_aside(self, refs: Mapping[str, RefAside]) -> None:
         """Record the refs that are not accepted, if possible."""
         if refs != self.aside():
-            rows = [to_builtins(one) for _, one in sorted(refs.items())]
-            with suppress(OSError):
-                write_own(self._aside_path, json.dumps(rows).encode(), durable=False)
+            write_record(self._aside_path, [one for _, one in sorted(refs.items())])
 
     def forget(self) -> None:
         """Delete all of them, when the remote is removed."""

@@ -17,20 +17,25 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
-import json
 import os
 import re
 import secrets
 import stat
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
 from msgspec import Struct
 
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import RemoteDamagedError, RemoteKeyError
-from familiar_cli.base.files import ON_WINDOWS, read_plain, why, write_own
+from familiar_cli.base.files import (
+    ON_WINDOWS,
+    read_plain,
+    read_record,
+    why,
+    write_own,
+    write_record,
+)
 from familiar_cli.base.text import bare_lines
 from familiar_cli.store.journal.objects import is_id
 
@@ -504,7 +509,7 @@ class Header(Struct, frozen=True):
         needs: Prerequisites: commits the reader must have completely.
     """
 
-    refs: Mapping[str, str]
+    refs: dict[str, str]
     needs: tuple[str, ...] = ()
 
 
@@ -559,35 +564,9 @@ def read_header(file: BinaryIO) -> Header:
 
 def read_seen(path: str) -> dict[str, BundleFile]:
     """Read the bundles seen in a folder, by name; empty if the file is unusable."""
-    try:
-        rows = json.loads(read_plain(path))
-        return {
-            name: BundleFile(
-                name,
-                row["bytes"],
-                Header(dict(row["refs"]), tuple(row["needs"])),
-                row.get("sealed", name.endswith(".age")) is True,
-                str(row.get("proof", "")),
-                refused=str(row.get("refused", "")),
-            )
-            for name, row in rows.items()
-        }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return {}
+    return read_record(path, dict[str, BundleFile]) or {}
 
 
 def write_seen(path: str, bundles: Mapping[str, BundleFile]) -> None:
     """Record the bundles seen, if possible."""
-    rows = {
-        name: {
-            "bytes": s.size_bytes,
-            "refs": dict(s.header.refs),
-            "needs": s.header.needs,
-            "sealed": s.is_sealed,
-            "proof": s.proof,
-            "refused": s.refused,
-        }
-        for name, s in bundles.items()
-    }
-    with suppress(OSError):
-        write_own(path, json.dumps(rows).encode(), durable=False)
+    write_record(path, {name: replace(one, signer=None) for name, one in bundles.items()})

@@ -249,8 +249,9 @@ def make_older(stick, recipient, key):
             notes = home.path / "ada" / "journal.git" / "familiar-folders" / "stick.json"
             rows = {}
             for name, row in json.loads(notes.read_text()).items():
-                rows[renamed[name]] = {k: row[k] for k in ("bytes", "refs", "needs")}
-                rows[renamed[name]]["bytes"] = (stick / renamed[name]).stat().st_size
+                size = (stick / renamed[name]).stat().st_size
+                told = {"name": renamed[name], "size_bytes": size, "proof": ""}
+                rows[renamed[name]] = row | told
             notes.write_text(json.dumps(rows))
 
     return make

@@ -16,7 +16,14 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.base.files import close_one, read_plain, read_record, stamp_of, write_whole
+from familiar_cli.base.files import (
+    close_one,
+    read_plain,
+    read_record,
+    stamp_of,
+    write_record,
+    write_whole,
+)
 from familiar_cli.base.times import clock
 from familiar_cli.store.journal.objects import GitObject, git_object, object_id
 from familiar_cli.store.journal.repository import (
@@ -49,11 +56,8 @@ def list_absent(repository: Repository) -> dict[str, files.AbsentVersion]:
 
     An entry is stale when its content is not what the journal has now.
     """
-    try:
-        value = json.loads(read_plain(os.path.join(repository.path, ABSENT_FILE)))
-        return {str(path): _absent_version(row) for path, row in value.items()}
-    except (OSError, ValueError, AttributeError, KeyError, RecursionError):
-        return {}
+    path = os.path.join(repository.path, ABSENT_FILE)
+    return read_record(path, dict[str, files.AbsentVersion]) or {}
 
 
 def refused_files(repository: Repository) -> dict[str, str]:
@@ -76,8 +80,7 @@ def note_absent(
     before = list_absent(repository)
     after = {path: one for path, one in {**before, **new}.items() if path not in gone}
     if after != before:
-        rows = {path: {"id": o.id, "here": o.here, "why": o.reason} for path, o in after.items()}
-        text = json.dumps(rows, indent=1, sort_keys=True)
+        text = json.dumps(after, indent=1, sort_keys=True)
         repository.disk.put(os.path.join(repository.path, ABSENT_FILE), f"{text}\n".encode())
 
 
@@ -85,12 +88,6 @@ def forget_absent(repository: Repository, paths: Collection[str]) -> None:
     """Drop entries for files that are present now. May raise OSError."""
     if not list_absent(repository).keys().isdisjoint(paths):
         note_absent(repository, {}, paths)
-
-
-def _absent_version(row: object) -> files.AbsentVersion:
-    if isinstance(row, dict):
-        return files.AbsentVersion(str(row["id"]), str(row["here"]), str(row["why"]))
-    return files.AbsentVersion(str(row), "", CANNOT_BE_HERE)
 
 
 _LARGE_FILE: Final = "familiar-too-large"
@@ -104,9 +101,7 @@ def too_large_files(repository: Repository) -> dict[str, int]:
 def note_too_large(repository: Repository, result: Mapping[str, int]) -> None:
     """Record them, if possible."""
     if result != too_large_files(repository):
-        with suppress(OSError):
-            text = json.dumps(result, sort_keys=True)
-            write_whole(os.path.join(repository.path, _LARGE_FILE), text, durable=False)
+        write_record(os.path.join(repository.path, _LARGE_FILE), result)
 
 
 SEEN_FILE = "familiar-seen.json"

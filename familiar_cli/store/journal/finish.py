@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UnsafePathError
 from familiar_cli.base.files import TEMP_PREFIX, Disk, is_misspelled, read_plain, remove_leftovers
@@ -59,12 +59,12 @@ def read_mark(directory: str) -> Pending | None:
     """Return the marker, or None when every commit is on disk."""
     try:
         value = json.loads(read_plain(os.path.join(directory, PENDING_MARK)))
-        mark = Pending(value["base"], value["commit"], bool(value.get("is_forward")))
+        mark = convert(value, Pending)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise objects.journal_unreadable(repr(PENDING_MARK), error) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise invalid_mark("makes no sense") from error
     if not objects.is_id(mark.commit) or not (mark.base is None or objects.is_id(mark.base)):
         raise invalid_mark("names no commits")

@@ -9,7 +9,7 @@ from datetime import date  # type of a field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from familiar_cli.base import errors
 from familiar_cli.base.languages import ENGLISH, Phrases
@@ -139,7 +139,7 @@ class ConsolidationReport(Struct):
                 for p, refused in self.refused.items()
                 for r in refused
             ],
-            "coverage": {tier: covered.to_json() for tier, covered in self.coverage.items()},
+            "coverage": to_builtins(self.coverage),
             "problems": self.problems,
         }
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
-from contextlib import suppress
 from datetime import date, timedelta
 from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.base.files import read_plain, write_whole
+from familiar_cli.base.files import read_record, write_record
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.who.visibility import NOBODY, SHARED
 from familiar_cli.store.memory import layout
@@ -202,37 +200,15 @@ class Coverage(Struct, frozen=True):
     days: int
     of: int
     missing: tuple[str, ...]
-    rests_on: Mapping[str, tuple[str, ...]]
-
-    @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Coverage:
-        """Restore the output of `to_json`.
-
-        Raises:
-            KeyError, TypeError, ValueError, AttributeError: The input is not valid.
-        """
-        rests_on = {
-            str(name): run_names(map(run_of, runs)) for name, runs in told["rests_on"].items()
-        }
-        return cls(
-            int(told["days"]), int(told["of"]), run_names(map(run_of, told["missing"])), rests_on
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as `--json` shows it."""
-        return {
-            "days": self.days,
-            "of": self.of,
-            "missing": list(self.missing),
-            "rests_on": {name: list(runs) for name, runs in self.rests_on.items()},
-        }
+    rests_on: dict[str, tuple[str, ...]]
 
 
 Tiers = dict["periods.Tier", Coverage]
 
 
-_VERSION: Final = 3
-_ROW: Final = 6
+_VERSION: Final = 4
+_Facts = tuple[int, int, int, str, dict[str, str] | None, bool]
+"""Stamp, digest and sources of a file, and whether it has text."""
 
 
 class FinishedYear(Struct, frozen=True):
@@ -245,6 +221,15 @@ class FinishedYear(Struct, frozen=True):
 
     stamp: str
     coverage: Tiers
+
+
+class _SurveyFile(Struct, frozen=True):
+    """The cache as it is stored."""
+
+    version: int
+    viewpoint: str
+    files: dict[str, _Facts]
+    settled: dict[str, FinishedYear]
 
 
 class Cache(Struct):
@@ -261,51 +246,25 @@ class Cache(Struct):
 
     path: Path | None = None
     viewpoint: str = ""
-    files: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, _Facts] = field(default_factory=dict)
     settled: dict[str, FinishedYear] = field(default_factory=dict)
-    _kept: object = None
+    _kept: _SurveyFile | None = None
 
     @classmethod
     def read(cls, path: Path | None, viewpoint: str) -> Cache:
         """Read the cache at `path`; empty if there is nothing useful."""
-        cache = cls(path, viewpoint)
-        if path is None:
-            return cache
-        try:
-            value = json.loads(read_plain(path))
-            if value["version"] != _VERSION:
-                return cache
-            cache._kept = value
-            cache.files = {p: row for p, row in value["files"].items() if _is_row(row)}
-            if value["viewpoint"] == viewpoint:
-                cache.settled = {
-                    str(year): FinishedYear(
-                        str(stamp), {tier: Coverage.from_json(told[tier]) for tier in periods.TIERS}
-                    )
-                    for year, (stamp, told) in value["settled"].items()
-                }
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        kept = read_record(path, _SurveyFile) if path else None
+        if kept is None or kept.version != _VERSION:
             return cls(path, viewpoint)
-        return cache
+        settled = dict(kept.settled) if kept.viewpoint == viewpoint else {}
+        return cls(path, viewpoint, dict(kept.files), settled, kept)
 
     def write(self) -> None:
         """Store the cache."""
-        if self.path is None:
-            return
-        value = {
-            "version": _VERSION,
-            "viewpoint": self.viewpoint,
-            "files": self.files,
-            "settled": {
-                year: [known.stamp, {tier: c.to_json() for tier, c in known.coverage.items()}]
-                for year, known in self.settled.items()
-            },
-        }
-        if value == self._kept:
-            return
-        with suppress(OSError):  # it only saves time
-            write_whole(self.path, json.dumps(value), durable=False)
-        self._kept = value
+        now = _SurveyFile(_VERSION, self.viewpoint, self.files, self.settled)
+        if self.path is not None and now != self._kept:
+            write_record(self.path, now)
+            self._kept = now
 
 
 def stamp_of(entries: Iterable[MemoryEntry]) -> str:
@@ -316,16 +275,6 @@ def stamp_of(entries: Iterable[MemoryEntry]) -> str:
             return ""
         rows.append(f"{entry.rel_path}\0{entry.stamp[:3]}\0")
     return blake2b("".join(rows).encode(), digest_size=16).hexdigest()
-
-
-def _is_row(row: Any) -> bool:  # noqa: ANN401
-    return (
-        isinstance(row, list)
-        and [type(value) for value in row[:4]] == [int, int, int, str]
-        and len(row) == _ROW
-        and isinstance(row[4], dict | None)
-        and isinstance(row[5], bool)
-    )
 
 
 class LibraryFile(Struct, frozen=True):
@@ -495,10 +444,10 @@ def _take_in(library: Library, files: Sequence[LibraryFile], cutoff_hour: int) -
 def _file_facts(
     store: MemoryStore | PrivateShelf,
     entry: MemoryEntry,
-    known: Mapping[str, Any],
-    seen: dict[str, Any],
+    known: Mapping[str, _Facts],
+    seen: dict[str, _Facts],
 ) -> LibraryFile:
-    stamp = list(entry.stamp[:3]) if entry.stamp and entry.stamp.settled else None
+    stamp = entry.stamp[:3] if entry.stamp and entry.stamp.settled else None
     row = known.get(entry.rel_path)
     if row is not None and row[:3] == stamp:
         seen[entry.rel_path] = row
@@ -509,5 +458,5 @@ def _file_facts(
         return LibraryFile(entry.rel_path, problem=str(error))
     sources = None if file.sources is None else dict(file.sources)
     if stamp:
-        seen[entry.rel_path] = [*stamp, file.digest, sources, file.says]
+        seen[entry.rel_path] = (*stamp, file.digest, sources, file.says)
     return file

@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.base import errors
@@ -580,32 +580,10 @@ def _write_plan(tx: Transaction, plan: ReviewPlan) -> None:
     tx.write(plan.rel_path, text, any_size=True)
 
 
-def _read_plan(plan_id: str, value: Any) -> ReviewPlan:  # noqa: ANN401
-    files = tuple(
-        PlannedFile(
-            str(f["rel_path"]),
-            None if f["before"] is None else str(f["before"]),
-            str(f["after"]),
-            f.get("has_record") is True,
-            f.get("deletes") is True,
-        )
-        for f in value["files"]
-    )
-    first, last = (int(n) for n in value["turns"])
-    source = str(value.get("source", ""))
-    return ReviewPlan(
-        plan_id,
-        str(value["run"]),
-        str(value["created"]),
-        "held" if value["why"] == "held" else "review",
-        str(value["model"]),
-        (first, last),
-        files,
-        # Plans named no source while only the writer made them.
-        source if _SOURCE.fullmatch(source) else layout.MEMORY_WRITER,
-        str(value.get("rests_on", "")),
-        str(value.get("grounds", "")),
-    )
+def _read_plan(plan_id: str, value: object) -> ReviewPlan:
+    plan = convert(value, ReviewPlan)
+    source = plan.source if _SOURCE.fullmatch(plan.source) else layout.MEMORY_WRITER
+    return replace(plan, id=plan_id, source=source)
 
 
 def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int]]:
