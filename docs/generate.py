@@ -102,7 +102,7 @@ def _folder(section: str) -> str:
 def writer_bounds() -> str:
     """Return how long replies to the memory writer may be, for common sizes of a reply."""
     rows = [
-        "| reply (tokens) | operations | lines of one | characters of a line | of a summary |",
+        "| reply (tokens) | operations | lines per operation | characters per line | characters of a summary |",
         "|---|---|---|---|---|",
     ]
     for reply_tokens in (384, 1024, 2048, 4096, 8192):
@@ -282,7 +282,7 @@ def tiers() -> str:
         f"| {f'`{entry.persona}`' if entry.persona else ''} |"
         for entry in LOADED
     ]
-    head = "| from tier | file | what it is | in a persona's folder |\n" + "|---" * 4 + "|"
+    head = "| from tier | file | contents | in a persona's folder |\n" + "|---" * 4 + "|"
     return "\n".join([head, *rows])
 
 
@@ -347,7 +347,7 @@ def limits() -> str:
         ("a name in a path", f"{MAX_NAME_BYTES} bytes", "refused"),
         ("a path", f"{MAX_PATH_BYTES:,} bytes", "refused"),
         ("a reply of a model", f"{MAX_REPLY_CHARS:,} characters", "the rest is not read"),
-        ("an event of a reply, or a reply that is no stream", _size(wire.MAX_OBJECT_BYTES), ""),
+        ("an event of a reply, or a reply that is not streamed", _size(wire.MAX_OBJECT_BYTES), ""),
         ("all that a model server sends for one reply", _size(wire.MAX_STREAM_BYTES), ""),
         ("events of one reply", f"{wire.MAX_EVENTS:,}", ""),
         ("silence of a model server", f"{server.timeout_s:g} s", "`llm.timeout_s`"),

@@ -328,7 +328,7 @@ def why_page(explanation: Why) -> PagePart:
             plain("Offered pieces", "bold"),
             _piece_table(explanation.contributions),
         ]
-        parts += [plain(""), plain("Paid from", "bold"), _paid_from(explanation)]
+        parts += [plain(""), plain("Charged to", "bold"), _paid_from(explanation)]
     if explanation.rivals:
         parts += [plain(""), plain("Served before it", "bold"), _rival_table(explanation.rivals)]
     return Stack(*parts)

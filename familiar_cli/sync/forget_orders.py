@@ -296,7 +296,7 @@ class Forgetting:
     def carry_out(self, built_on: Collection[str] = ()) -> None:
         """Erase the person: derived data first, the turns themselves last.
 
-        If it is cut off, whoever opens the familiar next finishes it.
+        If it is cut off, the next process that opens the familiar finishes it.
 
         Raises:
             LockedError: Another process is forgetting somebody here.

@@ -70,7 +70,7 @@ ATTACKS = (
     Attack("a channel with a NUL", 400, headers=_on("dm1%00")),
     Attack("a channel with a line break", 400, headers=_on("a%0d%0aX-Evil: 1")),
     Attack("a message id with a NUL", 400, headers={"X-Familiar-Message": "m%00"}),
-    Attack("a header of a megabyte", 400, headers={"X-Familiar-Type": "x" * _MB}),
+    Attack("a header of one megabyte", 400, headers={"X-Familiar-Type": "x" * _MB}),
     Attack("an unknown kind of channel", 400, headers={"X-Familiar-Kind": "nonsense"}),
     # What is private
     _get("a search of past sessions", 200, f"/sessions/search?q={SECRET}"),
@@ -123,7 +123,7 @@ ATTACKS = (
     _get("a forged cookie", 403, "/", Cookie="familiar-80=x"),
     _get("a file beside the page's own", 404, "/static/..%2f..%2fsite.py"),
     Attack(
-        "a form of another site",
+        "a form from another site",
         403,
         path="/review",
         headers={**_FORM, "Origin": "http://evil.example"},
@@ -131,20 +131,20 @@ ATTACKS = (
     ),
     # From other sites and hosts
     _get("DNS rebinding", 421, "/v1/models", Host="evil.example"),
-    Attack("a page of another site", 403, headers={"Origin": "http://evil.example"}),
+    Attack("a page from another site", 403, headers={"Origin": "http://evil.example"}),
     Attack("a page without an origin", 403, headers={"Origin": "null"}),
     Attack("a cross-site request", 403, headers={"Sec-Fetch-Site": "cross-site"}),
     Attack("a request as plain text", 415, headers={"Content-Type": "text/plain"}),
     Attack("a request as a form", 415, headers=_FORM),
     Attack(
-        "a preflight of another site",
+        "a preflight from another site",
         403,
         "OPTIONS",
         headers={"Origin": "http://evil.example"},
         body=lambda: b"",
     ),
     # Paths and methods
-    _get("a path upwards", 404, "/v1/models/..%2f..%2fetc%2fpasswd"),
+    _get("a path that leads upwards", 404, "/v1/models/..%2f..%2fetc%2fpasswd"),
     _get("a path with a NUL", 404, "/v1/%00"),
     _get("a hidden file", 404, "/.env"),
     _get("a path of 20,000 characters", 404, "/v1/" + "x" * 20_000),
@@ -175,11 +175,11 @@ ATTACKS = (
         body=_json({"model": "ada", "messages": [{"role": "user", "content": "x"}] * 20_001}),
     ),
     Attack(
-        "a model's name of a megabyte",
+        "a model name of one megabyte",
         404,
         body=_json({"model": "x" * _MB, "messages": [{"role": "user", "content": "x"}]}),
     ),
-    Attack("a person's name of a megabyte", 400, body=lambda: said("Hi", user="x" * _MB)),
+    Attack("a person's name of one megabyte", 400, body=lambda: said("Hi", user="x" * _MB)),
     Attack(
         "a text of four million characters to embed",
         413,
@@ -187,7 +187,7 @@ ATTACKS = (
         body=_json({"model": "auto", "input": "x" * 4_000_001}),
     ),
     Attack(
-        "an agent's argument of a megabyte",
+        "an agent's argument of one megabyte",
         200,
         path="/mcp",
         headers=_MCP,

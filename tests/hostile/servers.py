@@ -185,7 +185,7 @@ MODES: dict[str, Mode] = {
     "event of a million lists": Mode(_stream([b"data: " + _TINY + b"\n\n"])),
     "an error of seven megabytes": Mode(_stream([_WIDE_ERROR])),
     "a deep error": Mode(_stream([b"data: " + _DEEP_ERROR + b"\n\n"])),
-    "a model's name of a megabyte": Mode(
+    "a model name of one megabyte": Mode(
         _stream([_event({"content": "Hi."}, model="m" * 1_000_000), _FINISHED]), may_answer=True
     ),
     "counts no computer holds": Mode(

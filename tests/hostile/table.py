@@ -40,7 +40,7 @@ def table() -> str:
         for name, target in TARGETS.items()
     ]
     also = (
-        f"Beside them stand {len(MODES)} model servers that mean harm and {files} malformed files "
+        f"In addition, there are {len(MODES)} malicious model servers and {files} malformed files "
         "that were found or made by hand."
     )
     return "\n".join([_HEAD, *rows, "", also])

@@ -452,15 +452,15 @@ TARGETS = {
     "lorebook": Target(_book, _use_book, "lorebooks: imported and exported"),
     "settings": Target(_toml, _use_toml, "`character.toml`: read and changed"),
     "history": Target(
-        _database, _use_database, "`history.db`, of this version and of the first one"
+        _database, _use_database, "`history.db`, from this version and from the first one"
     ),
     "trace": Target(_trace, _use_trace, "records of what was sent"),
     "reply": Target(_reply, _use_reply, "replies of a model, whole and streamed"),
     "own-files": Target(_inside, _use_inside, "a familiar's own files, one after another"),
     "tree": Target(
-        _nothing, _use_tree, "memory directories: links, pipes, odd names, what may not be read"
+        _nothing, _use_tree, "memory directories: links, pipes, odd names, unreadable files"
     ),
-    "journal": Target(_nothing, _use_journal, "the journal: cut, swapped, forged, somebody else's"),
+    "journal": Target(_nothing, _use_journal, "the journal: cut short, swapped, forged, taken from another familiar"),
     "indexes": Target(
         _nothing,
         _use_indexes,

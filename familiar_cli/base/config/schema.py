@@ -118,7 +118,7 @@ class BudgetSettings(SettingsTable):
     core: int = setting(0, "Maximum tokens of the main instructions", minimum=0)
     character: int = setting(0, "Maximum tokens of the character's own files", minimum=0)
     content: int = setting(
-        0, "Maximum tokens of memory and recall; 0: a share, and then free room", minimum=0
+        0, "Maximum tokens of memory and recall; 0: its share, and then free room", minimum=0
     )
     history_summary: int = setting(0, "Maximum tokens of the summary of older turns", minimum=0)
     recent_history: int = setting(0, "Maximum tokens of recent turns", minimum=0)
@@ -181,7 +181,7 @@ class ContextSettings(SettingsTable):
     )
     frame: str = setting(
         "auto",
-        "Whether prompts and replies are short; auto: if a small model on this machine replies",
+        "Whether prompts and replies are short; auto: only with a small model on this machine",
         choices=FRAMES,
     )
     keep_traces: int = setting(1000, "Number of newest traces to keep; 0: all", minimum=0)
@@ -243,7 +243,7 @@ class FilterSettings(SettingsTable):
     """`[filter]`: the model that chooses among them, where `llm.slots.content_filter` is set."""
 
     strong: float = setting(
-        0.7, "Score from which the best passage is kept even if the filter drops it", minimum=0
+        0.7, "Minimum score at which the best passage is kept even if the filter drops it", minimum=0
     )
     answer_tokens: int = setting(300, "Maximum tokens of the filter's answer", minimum=20)
     deadline_s: float = setting(
@@ -269,7 +269,7 @@ class EmbeddingSettings(SettingsTable):
 
     provider: str = setting(
         "auto",
-        "Where the model runs: local, in this program; openai, at base_url; auto: there if set",
+        "Where the model runs: local, in this program; openai, at base_url; auto: at base_url if that is set",
         choices=EMBEDDING_PROVIDERS,
     )
     model: str = setting(
@@ -312,7 +312,7 @@ class MemoryWriterSettings(SettingsTable):
     idle_timeout: float = setting(1800.0, "Silence that triggers writing, in seconds", minimum=1)
     wait_days: float = setting(
         0.0,
-        "Days that turns, fewer than a fifth of turn_threshold, wait for more; 0: until a silence",
+        "Days that turns wait if fewer than a fifth of turn_threshold; 0: only until a pause",
         minimum=0,
     )
     batch_turns: int = setting(60, "Maximum number of turns per request to the model", minimum=1)
@@ -341,7 +341,7 @@ class PrivacySettings(SettingsTable):
     )
     notes: str = setting(
         "public",
-        "Who may see text in memory that rests on no turn, outside self/ and lore/",
+        "Who may see text in memory that is based on no turn, outside self/ and lore/",
         choices=("public", "owner"),
     )
 
@@ -370,7 +370,7 @@ class InstanceSettings(SettingsTable):
 class ConsolidationSettings(SettingsTable):
     """`[consolidation]`: how days become weeks, months and years."""
 
-    auto: str = setting("on", "Whether the daemon makes what is due", choices=ON_OFF)
+    auto: str = setting("on", "Whether the daemon makes days, weeks, months and years that are due", choices=ON_OFF)
     cutoff_hour: int = setting(5, "Hour at which a day ends, local time", minimum=0, maximum=12)
     part_tokens: int = setting(
         6000, "Maximum tokens per request to the model; less for a small model", minimum=400
@@ -385,7 +385,7 @@ class ConsolidationSettings(SettingsTable):
 class DistillSettings(SettingsTable):
     """`[distill]`: the digests that are always in a prompt."""
 
-    auto: str = setting("on", "Whether the daemon makes digests at their times", choices=ON_OFF)
+    auto: str = setting("on", "Whether the daemon makes digests at their scheduled times", choices=ON_OFF)
     short: str = setting("on", "Whether the daemon makes the short digest", choices=ON_OFF)
     mid: str = setting("on", "Whether the daemon makes the middle digest", choices=ON_OFF)
     long: str = setting(
@@ -412,7 +412,7 @@ class DistillSettings(SettingsTable):
         "consolidation", "Slot whose model makes the long digest", choices=SLOTS
     )
     notify: tuple[str, ...] = setting(
-        (), "Command to run when a digest was made; the message is added as its last argument"
+        (), "Command to run after a digest was made; the message is added as its last argument"
     )
     notify_timeout_s: float = setting(
         30.0, "Maximum time for that command, in seconds", minimum=0.1
@@ -422,9 +422,9 @@ class DistillSettings(SettingsTable):
 class SyncSettings(SettingsTable):
     """`[sync]`: one memory on several machines."""
 
-    turns: str = setting("on", "Whether conversations travel, too", choices=ON_OFF)
+    turns: str = setting("on", "Whether conversations are synced, too", choices=ON_OFF)
     attachments: str = setting(
-        "off", "Whether the pictures of conversations travel with them", choices=ON_OFF
+        "off", "Whether the pictures of conversations are synced, too", choices=ON_OFF
     )
     interval_s: float = setting(
         300.0, "How often the daemon and the server sync, in seconds; 0: never", minimum=0
@@ -440,11 +440,11 @@ class SyncSettings(SettingsTable):
     )
     key_file: str = setting(
         "",
-        "File with the key or the passphrase of an encrypted folder; empty: it is asked for",
+        "File with the key or the passphrase of an encrypted folder; empty: you are asked for it",
         env="FAMILIAR_SYNC_KEY_FILE",
     )
     old_key_files: tuple[str, ...] = setting(
-        (), "Files with keys used before, which still open older bundles of a folder"
+        (), "Files with former keys, which still open older bundles of a folder"
     )
 
 
@@ -466,7 +466,7 @@ class CharacterConfig(SettingsTable):
     )
     language: str = setting(
         "auto",
-        "Language of titles, headings and labels in its files and prompts; auto: as it speaks",
+        "Language of titles, headings and labels in its files and prompts; auto: the language it speaks",
         choices=LANGUAGES,
     )
     system_prompt: str = setting(

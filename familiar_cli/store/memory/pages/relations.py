@@ -7,7 +7,7 @@ ignored.
 
 Inverse relations are defined in a table, which a memory's `relations.md` can extend:
 
-| relation | the other way round |
+| relation | inverse |
 |---|---|
 | coach of | coached by |
 | bandmate of | bandmate of |

@@ -115,7 +115,7 @@ def test_what_both_pages_state_is_told_once(graph, store) -> None:
 
 def test_a_person_adds_to_the_table(graph, store) -> None:
     store.write_file(
-        "relations.md", "| relation | the other way round |\n|---|---|\n| coach of | coached by |\n"
+        "relations.md", "| relation | inverse |\n|---|---|\n| coach of | coached by |\n"
     )
     store.write_file(ROBIN, page("Robin", "coach of Bo"))
     assert (ROBIN, "coach of", BO) in told(graph, BO)
