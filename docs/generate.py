@@ -102,7 +102,7 @@ def _folder(section: str) -> str:
 def writer_bounds() -> str:
     """Return how long replies to the memory writer may be, for common sizes of a reply."""
     rows = [
-        "| reply (tokens) | operations | lines per operation | characters per line | characters of a summary |",
+        "| reply (tokens) | operations | lines each | characters per line | per summary |",
         "|---|---|---|---|---|",
     ]
     for reply_tokens in (384, 1024, 2048, 4096, 8192):

@@ -524,9 +524,9 @@ class Familiar:
             self._has_tried_forgetting = True
             try:
                 if finish_forgetting(lambda: self.forget_place, self.paths):
-                    self.tell("Forgetting a person had been cut off, and is finished now")
+                    self.tell("An interrupted `people forget` has now been completed")
             except (FamiliarError, OSError) as error:
-                self.tell(f"Forgetting a person was cut off, and cannot be finished: {error}")
+                self.tell(f"An interrupted `people forget` cannot be completed: {error}")
 
     @cached_property
     def counter(self) -> TokenCounter:

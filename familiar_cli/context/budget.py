@@ -173,11 +173,11 @@ def _total_tokens(
     half = min(window.context_tokens // 2, MODES[mode].most_tokens) if window.is_known else 0
     target = settings.total or max(usual, half)
     if target >= room:
-        return room, "model's window", f"what the model reads beside a reply ({reads})"
+        return room, "model's window", f"the model's context window without the reply ({reads})"
     if half <= usual:
         return usual, f"mode {mode}", f"the default of mode {mode}"
     share = (
-        "half of what" if half == window.context_tokens // 2 else "the most of its mode for what"
+        "half of what" if half == window.context_tokens // 2 else "the maximum of its mode for what"
     )
     return half, "model's window", f"{share} the model reads ({reads})"
 
@@ -677,7 +677,7 @@ def _rank_by(contributions: Sequence[Contribution]) -> Callable[[int], tuple[boo
 
 def _too_long(cost: int, total: int) -> LimitError:
     return LimitError(
-        f"Your message has about {cost} tokens, but the whole prompt may have {total}; "
+        f"Your message has about {cost} tokens, but the whole prompt may have only {total}; "
         "nothing was sent or kept",
         hint="Shorten it, or raise the limit: `familiar config set budget.total N`.",
     )

@@ -137,7 +137,7 @@ class LoreGates:
         if not (entry.keys or is_free):
             return "it has no keys, and is neither constant nor vectorized; a key opens it"
         if not (entry.scan_depth or is_free):
-            return "it looks for its keys in no message (scan depth 0); it can be pinned"
+            return "it looks for its keys in no message (scan depth 0), but can be pinned"
         if not is_free and self._keys.contradicts(entry):
             return "each of its keys is also one that forbids it"
         now = self._count(entry)
@@ -206,7 +206,7 @@ class LoreGates:
         if replies < entry.after:
             return f"it waits for {entry.after} replies, and there are {replies}"
         if entry.every and (not replies or replies % entry.every):
-            return f"it is due after each {entry.every} replies, and there are {replies}"
+            return f"it is due every {entry.every} replies, and there are {replies}"
         return ""
 
     def _wrong_words(self, entry: LoreSettings, place: int) -> str:
@@ -252,7 +252,7 @@ class LoreGates:
         if entry.probability >= _PERCENT:
             return ""
         if not entry.probability:
-            return "its probability is 0 %, so nothing opens it but another one in its book"
+            return "its probability is 0 %, so only another probability in its book opens it"
         drawn = self._draw(entry_id, place) * _PERCENT
         if drawn < entry.probability:
             return ""
@@ -328,7 +328,7 @@ class LoreGates:
         if entry.is_single:
             return "it was named before in this conversation (`@@dont_activate_after_match`)"
         until = self._rest_at(directory, book, entry_id, now).rests_until
-        return f"it was named, and rests until message {until} (cooldown); this is message {now}"
+        return f"it was named, and is on cooldown until message {until}; this is message {now}"
 
     def _rest_at(self, directory: str, book: _Book, entry_id: str, place: int) -> _Rest:
         """Return whether an entry rests at the message number `place`."""

@@ -439,7 +439,7 @@ def read_trace(traces_dir: Path, turn_id: int) -> Trace:
                 return trace
     raise NotFoundError(
         f"No trace of turn {turn_id}",
-        hint="Run `familiar context --last`; `context.keep_traces` says how many are kept.",
+        hint="Run `familiar context --last`; `context.keep_traces` sets how many are kept.",
     )
 
 

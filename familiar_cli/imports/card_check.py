@@ -172,7 +172,9 @@ def _check_dates(card: Card) -> Iterator[CardFinding]:
     for field in ("creation_date", "modification_date"):
         value = card.data.get(field)
         if isinstance(value, int | float) and value > _MS_SINCE:
-            yield CardFinding("warning", field, "is in milliseconds; readers take it for seconds")
+            yield CardFinding(
+                "warning", field, "is in milliseconds; programs will read it as seconds"
+            )
 
 
 def _check_book(card: Card) -> Iterator[CardFinding]:

@@ -147,7 +147,7 @@ class Cast(Struct, frozen=True):
             return ()
         mine = join_names(map(repr, own), "or")
         if len(names) > 1:
-            return (f"nobody in it is treated as you, {mine}; `--me NAME` says who you are",)
+            return (f"no speaker in it is treated as you, {mine}; `--me NAME` says who you are",)
         (name,) = names
         account = typed(f"{people[name].platform}:{people[name].user_id}")
         text = f"{one_line(name)!r} is treated as someone other than you, {mine}"

@@ -228,7 +228,7 @@ _OVERWRITE: Final = (
 def _refuse_card(card: cards.Card, differing: tuple[str, ...], refusal: str) -> RefusedError:
     which = f"differs from {card.origin or card.name!r} in: {', '.join(differing)}"
     parts = [which] if differing else []
-    parts += [f"has other lore than the card's book. {refusal}"] if refusal else []
+    parts += [f"has different lore than the card's book. {refusal}"] if refusal else []
     return RefusedError(f"The familiar {'; it '.join(parts)}; nothing was changed", hint=_OVERWRITE)
 
 

@@ -89,7 +89,7 @@ def write_result(path: Path, content: bytes | Iterable[bytes], *, force: bool = 
     if path.is_symlink():
         raise RefusedError(
             f"{str(path)!r} is a link, and links are not followed; nothing was changed",
-            hint="Name the file itself, or delete the link.",
+            hint="Give the file itself, or delete the link.",
         )
     if path.is_dir() or (path.exists() and not force):
         raise ConflictError(

@@ -73,11 +73,13 @@ _BATCH: Final = 5_000  # turns per transaction
 _BATCH_CHARS: Final = 8_000_000
 _REASONS: Final = {
     LineMatch.edited: "it has changed since it was imported; the imported text is kept",
-    LineMatch.inserted: "it is new between lines already imported; turns are only added at the end",
+    LineMatch.inserted: (
+        "it is new, but between lines already imported; turns are only added at the end"
+    ),
     LineMatch.details_changed: "its swipes or details have changed since it was imported; the "
     "imported ones are kept",
 }
-_SHARED: Final = "it differs from the chat that this one left; the turns that both share stay"
+_SHARED: Final = "it differs from the chat that this one branched off; the shared turns stay"
 
 
 class ImportedChat(Struct):
@@ -579,8 +581,8 @@ def find_questions(path: Path | None, reading: Reading) -> list[errors.Question]
 def _question_of(who: Author) -> errors.Question:
     name = one_line(who.label)
     return WHOSE, (
-        (f"me:{who.label}", f"{name} is you; only you will hear of it"),
-        (f"other:{who.label}", f"{name} is somebody else; only {name} and you will"),
+        (f"me:{who.label}", f"{name} is you; only you will see this chat"),
+        (f"other:{who.label}", f"{name} is somebody else; only {name} and you will see it"),
     )
 
 
@@ -595,8 +597,8 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
     words = [wish.command, typed(file)]
     command = " ".join([*words, *(f"{option} {typed(text)}" for option, text in options if text)])
     error = errors.UsageError(
-        f"{name!r} speaks in {STDIN if file == '-' else file!r}, and nobody said whether that is "
-        "you; nothing was imported",
+        f"{name!r} speaks in {STDIN if file == '-' else file!r}, and it is unknown whether that "
+        "is you; nothing was imported",
         hint=f"If it is: `{command} --me {typed(name)}`; only you will see it. If not: "
         f"`{command} --as {typed(account)}`; only {name} and you will see it.",
     )

@@ -181,9 +181,10 @@ def find_personas(directory: Path) -> list[PersonaDir]:
     dirs = list(_find_personas(directory))
     if not dirs:
         raise BadInputError(
-            f"{str(directory)!r} contains no persona: no {IDENTITY}, {SOUL} or {PROTOCOLS} in it, "
-            "nor in a folder `persona/NAME` below it; nothing was written",
-            hint="Give the folder that has them, or start with `familiar init --template keeper`.",
+            f"{str(directory)!r} contains no persona: no {IDENTITY}, {SOUL} or {PROTOCOLS} in it "
+            "or in a folder `persona/NAME` below it; nothing was written",
+            hint="Give the folder that contains them, or start with `familiar init --template "
+            "keeper`.",
         )
     return dirs
 
@@ -300,7 +301,7 @@ class _Mapping(Struct, frozen=True):
         if part in VERBATIM:
             if part == REMINDERS and not items_in(text):
                 self.warnings.append(
-                    f"{one_line(source)} contains no list, so none of it is ever due"
+                    f"{one_line(source)} contains no list, so nothing in it can be due"
                 )
             return [folders.FolderPage(source, VERBATIM[part], content, is_original=True)]
         page = self._page(source, part, text)

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 TRANSCRIPT: Final = "transcript"
 
 _HINTS: Final[dict[Form, str]] = {
-    "card": "Make a familiar of it: `familiar init --from-card {}`.",
+    "card": "Make a familiar from it: `familiar init --from-card {}`.",
     "lorebook": "Import it with `familiar import-lorebook {}`.",
     "chat": "Import it: `familiar import-chat {}`.",
     "memories": "Import it: `familiar import {}`.",
-    "settings": "To take your persona from it: `familiar me --from-sillytavern {}`.",
+    "settings": "To use your persona from it: `familiar me --from-sillytavern {}`.",
 }
 
 

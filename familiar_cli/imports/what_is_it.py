@@ -270,7 +270,7 @@ def _recognise_directory(path: Path) -> Recognized | None:
         hint = f"Import all of it: `familiar import-sillytavern {name}`."
         return Recognized("folder", "SillyTavern's data folder", hint)
     if _has_persona(path):
-        hint = f"Make a familiar of it: `familiar init --from-persona {name}`."
+        hint = f"Make a familiar from it: `familiar init --from-persona {name}`."
         return Recognized("persona", "a persona folder", hint)
     return None
 

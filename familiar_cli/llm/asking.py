@@ -135,7 +135,7 @@ class Asker(Struct):
                     self.quarantined.append(str(self.keep(completion.text)))
         kept = f". It is kept in {self.quarantined[-1]!r}" if self.quarantined else ""
         raise UnusableReplyError(
-            f"The reply of {self.model.name!r} could not be used, and neither could its repair: "
+            f"The reply of {self.model.name!r} could not be used, and neither could a second one: "
             f"{problem}{kept}; {self.unchanged}",
             hint="Run it again, or use a better model: "
             f"`familiar config set llm.slots.{self.slot}.model NAME`.",

@@ -83,7 +83,7 @@ def resolve_embedding_server(settings: EmbeddingSettings) -> EmbeddingServer | N
         )
     if model in {"", "auto"}:
         raise ConfigError(
-            f"embedding.model names no model of {base_url}",
+            f"embedding.model does not name a model of {base_url}",
             hint="familiar config set embedding.model NAME",
         )
     preset = next((name for name, one in PRESETS.items() if one.base_url == base_url), "custom")

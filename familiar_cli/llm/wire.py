@@ -193,7 +193,7 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
             )
         case httpx.DecodingError() | httpx.TooManyRedirects() | MemoryError() | RecursionError():
             failed = errors.BadReplyError(
-                f"The response of {slot.where} cannot be read: {what}", partial=partial
+                f"The response from {slot.where} cannot be read: {what}", partial=partial
             )
         case _:
             failed = errors.ModelError(
@@ -217,7 +217,7 @@ def silence_error(slot: ResolvedSlot, partial: str) -> errors.ModelTimeoutError:
 def too_long(slot: ResolvedSlot, partial: str) -> errors.ModelTimeoutError:
     """Build the error for a reply that exceeds the total time limit."""
     return errors.ModelTimeoutError(
-        f"The reply of {slot.where} was not complete after {slot.deadline_s:g} s",
+        f"The reply from {slot.where} was not complete after {slot.deadline_s:g} s",
         hint="A slow machine needs longer: `familiar config set llm.deadline_s 7200`.",
         partial=partial,
     )
@@ -238,7 +238,7 @@ def cut_off(slot: ResolvedSlot, partial: str, words: str = "") -> errors.CutOffE
     """Build the error for a stream that ended before the reply was complete."""
     text = f": {_quote(slot, words)}" if words else ""
     return errors.CutOffError(
-        f"The reply of {slot.where} stopped in the middle{text}",
+        f"The reply from {slot.where} stopped in the middle{text}",
         hint="The server's log may say why.",
         partial=partial,
     )
@@ -248,7 +248,7 @@ def refusal(slot: ResolvedSlot, words: str, partial: str) -> errors.BadReplyErro
     """Build the error for a model that refuses to reply."""
     return errors.BadReplyError(
         f"The model {slot.model!r} refused to reply: {_quote(slot, words)}",
-        hint="Say it in other words, or use another model: `familiar config set llm.model NAME`.",
+        hint="Rephrase the message, or use another model: `familiar config set llm.model NAME`.",
         partial=partial,
     )
 
@@ -318,7 +318,7 @@ def _error_by_status(slot: ResolvedSlot, status: int, text: str) -> errors.Model
             f"{slot.subject} rejected {key} ({status}){text}", hint=_key_source(slot)
         )
     if status == 404:  # noqa: PLR2004
-        text = f": it does not know {slot.model!r} or this address{text}"
+        text = f": {slot.model!r} or this address is unknown there{text}"
     kind, what, hint = _BY_STATUS.get(status, _MOVED if 300 <= status < 400 else _FAILED)  # noqa: PLR2004
     number = f" {status}" if status == 404 else f" ({status})" if status else ""  # noqa: PLR2004
     return kind(f"{slot.subject} {what}{number}{text}", hint=hint)

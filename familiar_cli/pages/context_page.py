@@ -426,7 +426,10 @@ class SideBySide(Struct, frozen=True):
 
 def _what_was_sent(replay: Replayed) -> PagePart:
     if not replay.differences:
-        return plain(f"Sent the bytes of turn {replay.turn} to the same server again.", "bold")
+        return plain(
+            f"Sent the request of turn {replay.turn} to the same server again, byte for byte.",
+            "bold",
+        )
     lines = [plain(f"Sent the request of turn {replay.turn} again, with changes:", "bold")]
     lines += [plain(f"  {difference}") for difference in replay.differences]
     other = "" if replay.sent_model == replay.model_then else "other "

@@ -92,7 +92,11 @@ def _report_rows(report: ImportReport) -> Iterator[tuple[str, str, str]]:
     for path in report.removed:
         yield "  removed", "red", path
     for path in report.edited:
-        how = "deleted or moved here; left so" if path in report.deleted else "edited since; kept"
+        how = (
+            "deleted or moved here; not restored"
+            if path in report.deleted
+            else ("edited since; kept")
+        )
         yield "  yours", "cyan", f"{path} ({how})"
     for path in report.unchanged:
         yield "  unchanged", "dim", path
@@ -193,7 +197,7 @@ def _chats_headline(chat: ImportedChat, *, dry_run: bool) -> str:
     deed = "Would import" if dry_run else "Imported"
     name, kind = one_line(chat.name), title_of_format(chat.format)
     if chat.is_copy:
-        return f"{name} ({kind}) is in channel {one_line(chat.channel)} already, under another name"
+        return f"{name} ({kind}) is already in channel {one_line(chat.channel)}, under another name"
     if chat.branch_of:
         deed = "Would branch" if dry_run else "Branched"
         rest = f" with {counted(chat.imported, 'turn')} of its own" if chat.imported else ""
@@ -230,9 +234,9 @@ def _speaker_words(one: SpeakerCount) -> str:
 def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     for title, number, about in (
         ("shared" if chat.branch_of else "already there", chat.already_there, ""),
-        ("corrected", chat.corrected, ": the old wording is kept, set aside"),
+        ("corrected", chat.corrected, ": the old wording is kept as an alternative"),
         ("withdrawn", chat.withdrawn, ": deleted in the chat"),
-        ("doubles", chat.doubles, ": kept live in another channel, withdrawn there"),
+        ("doubles", chat.doubles, ": kept live in another channel; withdrawn there"),
         ("hidden", chat.hidden, ": kept, but never shown to a model"),
         ("no time", chat.estimated_times, ": time estimated from neighbouring turns"),
     ):

@@ -78,7 +78,7 @@ def pins_page(found: PinnedFiles) -> PagePart:
         ]
         for pin in found.pins
     ]
-    total = f"{found.tokens:,} tokens of the {found.budget_tokens:,} that prompts guarantee to pins"
+    total = f"{found.tokens:,} tokens of the {found.budget_tokens:,} guaranteed to pins"
     return Stack(Columns(rows, right=(1,)), plain(total, "dim"))
 
 
@@ -294,11 +294,11 @@ def forgotten_text(report: ForgetReport) -> str:
         lines += [f"  turn {one.turn}: {_loss_text(one)}" for one in report.to_others]
     if report.quoting:
         numbers = ", ".join(map(str, report.quoting))
-        lines.append(f"Turns of others that name or quote them, and stay as they are: {numbers}")
-        lines.append("Add --turn N for each of them that is to lose its words, too.")
+        lines.append(f"Turns of others that name or quote them, and are not changed: {numbers}")
+        lines.append("Add --turn N for each of them whose words should be removed, too.")
     if report.remaining:
         where = shorten_list((harmless(path) for path in report.remaining), 10)
-        lines.append(f"A word like their name remains in: {where}")
+        lines.append(f"A word that looks like their name remains in: {where}")
     return "\n".join(lines) + "\n"
 
 

@@ -74,7 +74,7 @@ def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple
     model = status.model or "none chosen: `familiar config set llm.model NAME`"
     yield "model", f"{model}, preset {status.preset}"
     if status.language:
-        how = "as set" if status.language_is_set else "by its turns and character"
+        how = "as set" if status.language_is_set else "detected from turns and character"
         yield "language", f"{status.language}, {how}"
     yield "memory", _memory_words(status)
     yield from _audience_lines(status.audience)
@@ -88,11 +88,11 @@ def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple
 def _audience_lines(audience: Audience) -> Iterator[tuple[str, str]]:
     where = "; `familiar doctor` names them"
     if audience.notes:
-        yield "public", f"{counted(len(audience.notes), 'page')} that others can hear{where}"
+        yield "public", f"{counted(len(audience.notes), 'page')} that others can see{where}"
     if audience.withheld:
         yield (
             "private",
-            f"{counted(len(audience.withheld), 'page')} of which others hear less{where}",
+            f"{counted(len(audience.withheld), 'page')} of which others see only a part{where}",
         )
 
 
@@ -513,7 +513,7 @@ def devices_text(items: Sequence[DeviceTrust]) -> str:
 def accepted_text(waited: Sequence[LargeDeletion], outcome: Outcome) -> str:
     """Render the result of accepting large deletions; without any, lost turns were accepted."""
     if not waited:
-        return "Turns that are lost are not reported any more.\n"
+        return "Lost turns are no longer reported.\n"
     names = ", ".join(sorted({one.instance for one in waited}))
     written, deleted = len(outcome.written), len(outcome.deleted)
     return f"Merged {names}: wrote {counted(written, 'file')}, deleted {counted(deleted, 'file')}\n"
@@ -522,7 +522,7 @@ def accepted_text(waited: Sequence[LargeDeletion], outcome: Outcome) -> str:
 def _trust_words(one: DeviceTrust) -> str:
     if one.is_own:
         return "this machine"
-    return f"{one.trust}, not looked at before" if one.new and one.trust != "new" else one.trust
+    return f"{one.trust}, not listed before" if one.new and one.trust != "new" else one.trust
 
 
 def conflicts_text(conflicts: Sequence[OpenConflict]) -> str:

@@ -173,8 +173,11 @@ def consolidation_notices(report: ConsolidationReport, *, dry_run: bool = False)
 def yours_told(yours: Sequence[Rewritten], zone: tzinfo | None) -> Iterator[str]:
     """Yield the files a person rewrote, since when, and how to give them back."""
     for one in yours[:_MOST_LINES]:
-        what = f"{one.rel_path} is yours since {local_time(one.since, zone)} and no longer updated"
-        yield f"{what}; to hand it back: `{one.give_back}`"
+        what = (
+            f"{one.rel_path} has been yours since {local_time(one.since, zone)} and is no "
+            "longer updated"
+        )
+        yield f"{what}; to give it back to the program: `{one.give_back}`"
     if len(yours) > _MOST_LINES:
         yield f"{len(yours) - _MOST_LINES} more are yours; see --json."
 
@@ -221,7 +224,7 @@ def digest_notes(digest: DigestResult, *, dry_run: bool = False) -> Iterator[str
         yield f"No sources: {what}."
     before = read_page(digest.before or "")
     if before.record is None and before.body.strip():
-        yield f"{digest.rel_path} contains text of yours. It is kept until you delete it."
+        yield f"{digest.rel_path} contains text of yours, which is kept until you delete it."
     yield from _refusal_lines(digest.name, digest.refused)
     if dry_run:
         yield "Nothing was changed (--dry-run)."

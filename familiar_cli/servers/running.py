@@ -331,8 +331,8 @@ def tell_of_read_only(home: Path, tell: Callable[[str], None]) -> None:
     for familiar_id in list_familiars(home):
         if not os.access(home / familiar_id, os.W_OK):
             tell(
-                f"{str(home / familiar_id)!r} cannot be written to: it can be read, but nothing "
-                "that is said will be kept, and requests for a reply will fail"
+                f"{str(home / familiar_id)!r} cannot be written to: it can be read, but no "
+                "message will be saved, and requests for a reply will fail"
             )
 
 

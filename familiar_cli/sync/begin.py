@@ -280,8 +280,8 @@ class _FirstFetch:
             outdated = self._outdated(result)
         taken = dict[str, str]()
         problem = (
-            f"No branch with a memory at {self._transport.address!r} can be taken: their machines"
-            " have yet to forget a person"
+            f"No branch with a memory at {self._transport.address!r} can be used: their machines "
+            "must forget a person first"
         )
         for ref, id_ in sorted(self._refs.items()):
             if ref in outdated:

@@ -305,9 +305,9 @@ class GitRemote:
 
 
 _SSH_HINTS: Final = {
-    "Permission denied": "The server does not accept this machine's SSH key. Add the public key"
-    " (`cat ~/.ssh/id_ed25519.pub`; `ssh-keygen` makes one) to your account there, and load a key"
-    " with a passphrase into the agent: `ssh-add`.",
+    "Permission denied": "The server does not accept this machine's SSH key. Add the public key "
+    "(`cat ~/.ssh/id_ed25519.pub`; `ssh-keygen` makes one) to your account there; if the key has "
+    "a passphrase, load it into the agent: `ssh-add`.",
     "Host key verification failed": "Connect once with `ssh`, and confirm the server's key.",
 }
 _NETWORK_WORDS: Final = {

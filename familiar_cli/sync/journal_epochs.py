@@ -57,8 +57,8 @@ FORGET: Final = "Forget"
 """The trailer for the order that starts an epoch."""
 
 _BEHIND: Final = (
-    "it is from before somebody was forgotten by order, or a file too large to sync was taken out "
-    "of the history; that machine has to sync first, and nothing of it was taken"
+    "it is from before a person was forgotten, or before a file too large to sync was removed "
+    "from the history; that machine has to sync first, and nothing from it was merged"
 )
 _DEAD: Final = "familiar-dead"
 _DROPPED: Final = frozenset(  # everything that names, counts or displays old commits

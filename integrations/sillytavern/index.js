@@ -94,7 +94,7 @@ async function askWho(card) {
     const isNew = !settings().bindings[card.avatar];
     content.append(
         element('h3', '', isNew ? `Whose memory is ${card.name}’s?` : `The card ${card.name} has changed. Whose memory is it?`),
-        element('p', '', `The card ${card.avatar} gets the memory of this familiar, and what is said in its chats is kept there.`),
+        element('p', '', `The card ${card.avatar} uses this familiar's memory, and its chats are saved there.`),
         choice,
     );
     const { callGenericPopup, POPUP_TYPE } = context();
@@ -307,10 +307,10 @@ function addPanel() {
     panel.append(
         element('h4', '', 'Familiar'),
         light,
-        field('Ask for memory', input('checkbox', 'enabled')),
+        field('Use memory', input('checkbox', 'enabled')),
         field('Address of familiar serve', input('text', 'address')),
         field('Token (if the server needs one)', input('password', 'token')),
-        field('Keep what is said (off if SillyTavern talks to familiar serve itself)', input('checkbox', 'keep')),
+        field('Save the chat (turn off if SillyTavern itself is connected to familiar serve)', input('checkbox', 'keep')),
         chooser,
     );
     place.append(panel);

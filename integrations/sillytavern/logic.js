@@ -156,7 +156,7 @@ export async function diagnose(settings, ask, page) {
     }
     const status = await health.json().catch(() => null);
     if (status?.status !== 'ok') {
-        return wrong(`What answers at ${origin} is not familiar serve; use the address that it printed`);
+        return wrong(`The server at ${origin} is not familiar serve; use the address that familiar serve printed`);
     }
     return askModels(settings, ask, origin, wrong);
 }
@@ -188,7 +188,7 @@ async function unreachable(origin, ask, page) {
         await ask(`${origin}/health`, { mode: 'no-cors' });
     } catch {
         return page.startsWith('https:') && origin.startsWith('http:')
-            ? `A page under https cannot ask ${origin}: open SillyTavern under http, or put a proxy with TLS before the server`
+            ? `A page under https cannot reach ${origin}: open SillyTavern under http, or put a proxy with TLS before the server`
             : `Nothing responds at ${origin}: start it with familiar serve, or set host and port in serve.toml`;
     }
     return `The server does not allow this page. In serve.toml: origins = ["${page}"]`;

@@ -69,7 +69,7 @@ def test_what_holds_is_shown_with_where_it_comes_from(root) -> None:
     assert held["author_note.depth"] == (4, "default")
     assert found["budget"]["total"] == 7680
     assert found["budget"]["reason"] == (
-        "what the model reads beside a reply (8,192 tokens, assumed by the preset)"
+        "the model's context window without the reply (8,192 tokens, assumed by the preset)"
     )
 
 

@@ -355,7 +355,7 @@ def test_a_week_that_a_person_took_over_is_told_and_can_be_given_back(week, serv
     told = run("consolidate").stderr
     (found,) = data("status")["rewritten"]
     assert found["rel_path"] == "weekly/2024-W15.md"
-    assert re.search(r"weekly/2024-W15\.md is yours since \d{4}-\d\d-\d\d", told)
+    assert re.search(r"weekly/2024-W15\.md has been yours since \d{4}-\d\d-\d\d", told)
     assert found["give_back"] in told
     assert found["give_back"] in run("status").stdout.replace("\n", " ")
     (check,) = [c for c in data("doctor")["checks"] if c["name"] == "yours"]

@@ -54,7 +54,7 @@ def files(root) -> dict[str, bytes]:
 def test_the_very_same_bytes_go_out_and_both_replies_are_shown(root, asked) -> None:
     page = run("context", "--replay").stdout
     assert asked.requests[1].body == asked.requests[0].body
-    assert page.startswith("Sent the bytes of turn 1 to the same server again.\n")
+    assert page.startswith("Sent the request of turn 1 to the same server again, byte for byte.\n")
     assert "--- then\nThe old words.\n\n--- now\nThe new words.\n" in page
     assert "cost" in page
     assert "0.002" in page

@@ -190,7 +190,7 @@ def test_a_file_written_after_the_prompt_was_made_says_so(root) -> None:
     put(root, "self/personality.md", "# T\n\nDry.", at=2_000_000_000)
     found = data("context", "7", "--why", "self/personality.md")
     assert found["reasons"] == [
-        "character: it would offer it now, but did not then; something has changed since."
+        "character: it would offer this now, but did not then; something has changed since."
     ]
     assert found["since"].startswith("The file was written at 2033-05-18T03:33:20.000Z, after")
 

@@ -242,7 +242,7 @@ class TestJournal:
         mark = root / "journal.git" / "familiar-pending"
         head = data("memory", "log")["commits"]
         mark.write_text(json.dumps({"base": head[1]["id"], "commit": head[0]["id"]}))
-        assert ("warn", "a change was interrupted before it was on disk") in self.checks()
+        assert ("warn", "a change was interrupted before it was saved to disk") in self.checks()
         assert mark.exists()
         run("memory", "ls")
         assert not mark.exists()

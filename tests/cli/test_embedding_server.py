@@ -42,7 +42,7 @@ def forget_failures() -> None:
 def test_setting_the_address_says_what_is_sent_there(home, server) -> None:
     run("config", "unset", "embedding.base_url")
     told = run("config", "set", "embedding.base_url", server.base_url).stderr
-    assert "private ones too, are sent to http://127.0.0.1" in told
+    assert "including private ones, are sent to http://127.0.0.1" in told
     assert "familiar config unset embedding.base_url" in told
     assert "are sent" not in run("config", "set", "embedding.timeout_s", "5").stderr
 

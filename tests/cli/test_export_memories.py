@@ -69,7 +69,7 @@ def test_other_programs_get_nothing_private_to_others(ada) -> None:
     text = str(told["text"])
     assert ("honey" in text, "Fishes" in text, "ill" in text) == (True, True, False)
     assert told["warnings"] == [
-        "What other people said in private is left out: 1 page has lines that rest on it"
+        "What other people said in private is left out: 1 page has lines based on it"
     ]
     text = str(data("export", "--format", "text", "--familiar", "cy", "--public")["text"])
     assert ("honey" in text, "Fishes" in text) == (False, True)

@@ -146,17 +146,17 @@ def test_an_order_that_cannot_be_finished_is_named(root, monkeypatch) -> None:
     monkeypatch.setattr(Forgetting, "_rewrite_memory", breaks)
     assert run("people", "forget", NAME, "--yes").exit_code == 5
     (problem,) = data("status")["problems"]
-    assert "Forgetting a person was cut off" in problem
+    assert "`people forget` was interrupted" in problem
     told = data("doctor", code=7)["checks"]
-    assert "Forgetting a person was cut off" in str(told)
+    assert "`people forget` was interrupted" in str(told)
     assert NAME not in problem + str(told)
 
 
 def test_a_damaged_order_is_told_once_and_not_taken_for_finished(root) -> None:
     (root / ".forgetting.json").write_text("{")
     told = run("search", "tea").stderr
-    assert told.count("Forgetting a person was cut off, and cannot be finished") == 1
-    assert "is finished now" not in told
+    assert told.count("An interrupted `people forget` cannot be completed") == 1
+    assert "has now been completed" not in told
     assert data("status")["problems"]
     assert run("people", "forget", NAME, "--yes").exit_code == 0
     assert data("status")["problems"] == []

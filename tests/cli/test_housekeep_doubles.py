@@ -158,7 +158,7 @@ def test_a_plan_whose_original_was_withdrawn_since_changes_nothing(world) -> Non
     assert run("history", "withdraw", str(first[2])).exit_code == 0
     refused = run("review", "apply", plan, "--all")
     assert refused.exit_code not in {0, 1, 2}
-    assert "is no longer a double of turn" in refused.stderr
+    assert "is no longer a duplicate of turn" in refused.stderr
     assert "nothing was changed" in refused.stderr
     assert len(shown("second")) == 4
     assert data("review", "list")["plans"][0]["id"] == plan

@@ -221,7 +221,7 @@ def test_where_two_readings_are_possible_the_safe_one_is_taken(familiar, tmp_pat
         (tmp_path / "m" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "m" / path).write_text("- Rain.\n", "utf-8")
     result = run("import", str(tmp_path / "m"), "--dry-run")
-    assert "`--kind memories` reads it in another way" in result.stderr
+    assert "`--kind memories` reads it differently" in result.stderr
     assert "boat.md" in result.stdout
     (item,) = data("import", str(tmp_path / "m"), "--kind", "memories")["items"]
     assert (item["kind"], item["results"][0]["written"]) == (

@@ -71,7 +71,7 @@ def test_a_moved_note_stays_the_owners_also_with_later_edits(source) -> None:
     assert run("memory", "mv", page, "topics/hives.md").exit_code == 0
     assert run("memory", "append", "topics/hives.md", "- Of wood.").exit_code == 0
     assert (is_told(), is_told(*ANNA)) == (True, False)
-    assert f"{page} (deleted or moved here; left so)" in run(*command).stdout
+    assert f"{page} (deleted or moved here; not restored)" in run(*command).stdout
 
 
 def test_an_export_restores_what_was_the_owners(source, tmp_path, monkeypatch) -> None:

@@ -159,7 +159,7 @@ def test_a_digest_that_came_with_the_persona_stays_when_one_is_made(memory, serv
         name: (memory / f"digest/{name}.md").read_bytes() for name in ("short", "mid", "long")
     }
     for name, theirs in before.items():
-        assert "contains text of yours. It is kept" in run("distill", name).stderr
+        assert "contains text of yours, which is kept" in run("distill", name).stderr
         made = (memory / f"digest/{name}.md").read_text("utf-8")
         for line in theirs.decode().splitlines():
             assert line in made

@@ -166,7 +166,7 @@ def test_an_index_that_cannot_be_written_fails_no_import(memory, tmp_path) -> No
     path.write_text(json.dumps({"role": "user", "content": "Hello."}) + "\n")
     result = run("import-chat", str(path), "--as", "cli:1")
     assert result.exit_code == 0
-    assert "What was imported cannot be searched yet" in result.stderr
+    assert "The imported text cannot be searched yet" in result.stderr
 
 
 def test_doctor_says_what_is_found_by_meaning(memory, model, tmp_path, monkeypatch) -> None:
@@ -196,7 +196,7 @@ def test_doctor_says_what_is_found_by_meaning(memory, model, tmp_path, monkeypat
     assert found() == made
 
     made_by_an_earlier_version(memory.parent)
-    old = "; the vectors on disk are those of another version or model"
+    old = "; the vectors on disk are from another version or model"
     stale = "; 2 files changed since the index was made"
     assert found() == {
         f"0 of 3 turns {by_meaning}{old}{alone}": "warn",

@@ -200,7 +200,7 @@ def test_the_setting_goes_before_what_is_spoken() -> None:
 
 def test_the_status_names_the_language_and_whether_it_was_set() -> None:
     talked("ja")
-    assert "language   ja, by its turns and character\n" in run("status").stdout
+    assert "language   ja, detected from turns and character\n" in run("status").stdout
     run("config", "set", "language", "de")
     assert "language   de, as set\n" in run("status").stdout
 

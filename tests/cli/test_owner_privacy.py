@@ -162,12 +162,12 @@ def test_a_third_person_makes_it_a_group_for_what_follows(robin) -> None:
         ("--as", "discord:8", "--channel", "room"),
     )
     assert run("ask", "Hi there", "--channel", "room").exit_code == 0
-    assert "everybody can hear" not in run("ask", "I keep a quokka in zanzibar", *anna).output
+    assert "everybody can see" not in run("ask", "I keep a quokka in zanzibar", *anna).output
     assert heard_by("room") == "you and 7"
     told = run("ask", "Hello all, zanzibar", *zed)
-    assert "everybody can hear" in told.stderr
+    assert "everybody can see" in told.stderr
     assert heard_by("room") == "everybody"
-    assert "everybody can hear" not in run("ask", "Hello again", *zed).output
+    assert "everybody can see" not in run("ask", "Hello again", *zed).output
     elsewhere = prompt("--as", "discord:77", "--channel", "lobby")
     assert "Hello all, zanzibar" in elsewhere
     assert "quokka in zanzibar" not in elsewhere
@@ -181,7 +181,7 @@ def test_who_is_only_heard_is_told_once_that_a_room_becomes_a_group() -> None:
     run("channel", "set", "den", "--kind", "private")
     for account in ("7", "8"):
         found = run("hear", "Hi", "--as", f"discord:{account}", "--channel", "den", "--json")
-        assert "everybody can hear" not in found.stdout
+        assert "everybody can see" not in found.stdout
 
 
 def test_a_stated_kind_that_does_not_count_makes_nothing_seem_private() -> None:

@@ -114,7 +114,7 @@ class TestPins:
         assert found["tokens"] == found["pins"][0]["tokens"] < found["budget_tokens"]
         shown = run("memory", "pins").stdout
         assert f"rules.md  {found['tokens']} tokens" in shown
-        assert f"of the {found['budget_tokens']:,} that prompts guarantee" in shown
+        assert f"of the {found['budget_tokens']:,} guaranteed to pins" in shown
 
     def test_one_without_room_says_so(self, memory) -> None:
         (memory / "rules.md").write_text(PINNED + "Never mention the war. " * 90, "utf-8")
@@ -258,7 +258,7 @@ class TestDoctor:
         (memory / "rules.md").write_text(PINNED + "Never mention the war. " * 900, "utf-8")
         ((verdict, detail),) = self.checks()
         assert verdict == "warn"
-        assert "prompts guarantee them" in detail
+        assert "are guaranteed only" in detail
 
     def test_a_pin_that_nobody_sees_is_a_warning(self, memory) -> None:
         run("memory", "write", "lore/x.md", PINNED + "# X\n\n- x\n- **Disabled**\n\nWords.\n")

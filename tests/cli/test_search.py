@@ -111,7 +111,7 @@ def test_nothing_found_says_so_and_is_no_failure(memory) -> None:
     result = run("search", "zeppelin")
     assert (result.exit_code, result.stdout) == (0, "")
     assert (
-        "Nothing was found in memory by words. --past searches what was said; "
+        "Nothing was found in memory by words. --past searches past turns; "
         "`familiar memory list` lists all files." in result.stderr
     )
 

@@ -47,4 +47,4 @@ def test_a_turn_of_another_machine_is_shown_with_where_it_is_from(both) -> None:
 def test_what_a_turn_of_another_machine_sent_is_there(both) -> None:
     result = run("context", "3")
     assert result.exit_code == 4
-    assert "Turn 3 was written down on 'desk-b2'" in result.stderr
+    assert "Turn 3 was recorded on 'desk-b2'" in result.stderr

@@ -510,7 +510,7 @@ class TestFailures:
         pieces = asyncio.run(provider.contribute(request(ASKED)))
         go.set()
         assert any(p.rel_path == "topics/lamp.md" and p.text for p in pieces)
-        assert any("past was not searched in time" in p.problem for p in pieces)
+        assert any("past turns were not searched in time" in p.problem for p in pieces)
 
 
 class TestWhyNot:

@@ -102,7 +102,7 @@ def test_the_reason_says_where_the_total_comes_from() -> None:
         "half of what the model reads (32,000 tokens, as its server says)"
     )
     assert tokens(room=(4096, 512)).reason == (
-        "what the model reads beside a reply (4,096 tokens, assumed by the preset)"
+        "the model's context window without the reply (4,096 tokens, assumed by the preset)"
     )
     assert tokens(character=3000).reason == (
         "the default of mode text_conversation_rp; 600 more for a character larger than its share"

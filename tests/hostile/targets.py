@@ -460,7 +460,11 @@ TARGETS = {
     "tree": Target(
         _nothing, _use_tree, "memory directories: links, pipes, odd names, unreadable files"
     ),
-    "journal": Target(_nothing, _use_journal, "the journal: cut short, swapped, forged, taken from another familiar"),
+    "journal": Target(
+        _nothing,
+        _use_journal,
+        "the journal: cut short, swapped, forged, taken from another familiar",
+    ),
     "indexes": Target(
         _nothing,
         _use_indexes,

@@ -113,7 +113,7 @@ def test_a_remote_of_machines_that_all_have_yet_to_forget_is_one_error(
     hub, phone, monkeypatch
 ) -> None:
     monkeypatch.setattr(begin._FirstFetch, "_outdated", lambda self, _: set(self._refs))
-    with pytest.raises(RemoteDamagedError, match="yet to forget a person"):
+    with pytest.raises(RemoteDamagedError, match="must forget a person first"):
         adopt(phone, hub)
     assert phone.files() == {}
 

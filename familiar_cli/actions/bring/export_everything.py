@@ -51,8 +51,8 @@ _IGNORED: Final = ".gitignore"  # of the memory's own journal
 _FORMATS: Final[tuple[CardFormat, ...]] = ("png", "json")
 
 
-_ALL: Final = "All of it is here, what was said in private conversations included: keep it safe."
-_PUBLIC: Final = "What is private to somebody was left out."
+_ALL: Final = "Everything is here, including private conversations: keep it safe."
+_PUBLIC: Final = "Everything private was left out."
 _ABOUT: Final = """\
 # Familiars, exported on {made}
 
@@ -64,15 +64,15 @@ In the directory of each familiar:
   that read character cards.
 - `lorebooks/*.json`: lorebooks, as SillyTavern's World Info or as `lorebook_v3`.
 - `chats/*.jsonl`: one conversation each, with swipes, for SillyTavern (*Import chat*).
-- `turns.jsonl`: every turn of every conversation with time and author, one JSON object a line.
+- `turns.jsonl`: every turn of every conversation with time and author, one JSON object per line.
 - `memory/`: the memory as Markdown, for every editor; Obsidian opens it as a vault.
 
-`familiar import DIR` makes the same familiars of this directory on another machine.
+`familiar import DIR` makes the same familiars from this directory on another machine.
 
-Not here: replies that were replaced (but for the swipes in `chats/`), which conversation branched
-off which, the journal that `familiar memory undo` goes back in, what was sent to models, settings
-and keys. For a second machine with all of that use `familiar sync`, or copy the directory of the
-familiar itself.
+Not included: replies that were replaced (except swipes in `chats/`), which conversation branched
+off which, the
+journal that `familiar memory undo` needs, records of what was sent to models, settings and keys.
+For a second machine with all of that, use `familiar sync`, or copy the familiar's own directory.
 """
 
 

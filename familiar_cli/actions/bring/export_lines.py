@@ -94,7 +94,7 @@ def export_lines(
         found += _memories_on(familiar, path, text, "" if is_own else about, viewer, heard=heard)
     if left_out and not public:
         pages = counted(left_out, "page has lines", "pages have lines")
-        warnings.append(f"What other people said in private is left out: {pages} that rest on it")
+        warnings.append(f"What other people said in private is left out: {pages} based on it")
     memories = build_memories("familiar", "", found).memories
     if memory_format == "mem":
         files = portable_memory.write_bundle(memories, f"familiar {__version__}")

@@ -403,7 +403,7 @@ class FileImporter:
             familiars = [replace(one, id=check_familiar_id(target)) for one in familiars]
         if not familiars:
             raise NotFoundError(
-                f"{str(item.path)!r} holds no familiar {target!r}; nothing was imported"
+                f"{str(item.path)!r} has no familiar {target!r}; nothing was imported"
             )
         for one in familiars:
             self._restore(item, one)
@@ -587,8 +587,8 @@ class FileImporter:
             if self.options.familiar_id or list_familiars(self._home):
                 raise
             raise NotFoundError(
-                f"{item.path.name!r} is {item.title}, and there is no familiar yet that it could "
-                "go into; nothing was imported",
+                f"{item.path.name!r} is {item.title}, and there is no familiar yet to import it "
+                "into; nothing was imported",
                 hint="Make one first: `familiar import CARD.png`, or `familiar init --template "
                 "companion`; then run the same command again.",
             ) from error

@@ -294,7 +294,7 @@ def _read_ledger(familiar: Familiar) -> set[str]:
         LEDGER,
         lambda data: {str(digest) for digest in data["lines"]},
         keeps="which memories were imported",
-        hint="Restore an older copy of it, or delete it; deleted lines may then come again.",
+        hint="Restore an older copy of it, or delete it; deleted lines may then be imported again.",
     )
     return ledger or set()
 

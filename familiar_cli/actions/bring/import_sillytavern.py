@@ -182,13 +182,13 @@ class _FolderImport:
             if any(source != "default" for source in profile.sources.values()):
                 if (profile.name, profile.description) == (persona.name, persona.description):
                     return "unchanged", ""
-                return "read", f"you are {profile.label!r} here; {command} takes another persona"
+                return "read", f"you are {profile.label!r} here; {command} uses another persona"
             if not self._is_rehearsal:
                 change_me(None, place, wanted)
         except (errors.BadInputError, errors.NotFoundError):
             return "read", "it has no personas"
         except errors.UsageError:
-            return "read", f"it has several personas; {command} takes one"
+            return "read", f"it has several personas; {command} chooses one"
         except errors.FamiliarError as error:
             return "refused", str(error)
         return "imported", ""
@@ -268,7 +268,7 @@ class _FolderImport:
                 continue
             of_chat.update(dict.fromkeys(group.chats, group))
             here = [members[name] for name in sorted(group.members & members.keys())]
-            use = "says which characters the group's chats belong to"
+            use = "lists the characters to whom the group's chats belong"
             for character in here:
                 self._register.note(file, "read", use, familiar=character.id)
             if not here:
@@ -441,7 +441,7 @@ class _FolderImport:
         for book in books:
             if not self._register.knows(book) and memories_in(book.path):
                 command = f"`familiar import-lorebook {typed(str(book.path))}`"
-                reason = f"its memories; its lore, if it has any, comes with {command}"
+                reason = f"its memories; for its lore, if it has any: {command}"
                 outcome: sillytavern.Outcome = "imported" if number else "unchanged"
                 self._register.note(book, outcome, reason, familiar=character.id)
         return number, tuple(parts)
@@ -577,7 +577,7 @@ def _of_chat(chat: import_chat.ImportedChat) -> tuple[sillytavern.Outcome, str, 
         for number, what, deed in (
             (chat.corrected, "turn", "corrected"),
             (chat.withdrawn, "turn", "withdrawn"),
-            (chat.doubles, "turn", "kept twice until now"),
+            (chat.doubles, "turn", "was kept twice until now"),
             (chat.damaged, "damaged line", "left out"),
             (chat.changed, "changed line", "left as imported before"),
             (chat.inserted, "line", "between imported ones left out"),

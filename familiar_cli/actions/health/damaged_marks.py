@@ -41,7 +41,7 @@ def _front_problems(text: str) -> Iterator[tuple[int, str]]:
     head, _ = split_front_matter(text)
     if head is None:
         if len(lines) > 1 and _KEY.match(lines[1]):
-            yield 1, "front matter that no `---` ends; it is read as text"
+            yield 1, "front matter without a closing `---`; it is read as text"
         return
     ours = [n for n, line in enumerate(head.split("\n"), 2) if _RECORD.match(line)]
     if ours and read_page(text).record is None:
@@ -66,7 +66,7 @@ def _bad_yaml(head: str) -> int | None:
 def _comment_problems(text: str) -> Iterator[tuple[int, str]]:
     for line in scan(text):
         if is_damaged(line.text):
-            yield line.number, "a private mark that cannot be read; its section is shown nowhere"
+            yield line.number, "a private mark that cannot be read; its section stays hidden"
             continue
         for comment in () if line.in_code else _COMMENT.finditer(line.text):
             kind = difflib.get_close_matches(comment[1], [*_WHOLE, "turn"], n=1, cutoff=_ALIKE)

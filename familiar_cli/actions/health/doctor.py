@@ -97,7 +97,7 @@ def sqlite(target: CheckTarget) -> Iterator[Diagnosis]:
     try:
         connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
     except sqlite3.Error:
-        mend = "Install a Python whose SQLite has FTS5; searching needs it."
+        mend = "Install a Python whose SQLite has FTS5, which search needs."
         yield warn(f"{sqlite3.sqlite_version} without FTS5", mend)
     else:
         yield ok(f"{sqlite3.sqlite_version} with full-text search")
@@ -241,7 +241,7 @@ def embedding(target: CheckTarget) -> Iterator[Diagnosis]:
         try:
             read_queries(embedder, [_SMALL_QUESTION])
         except FamiliarError as error:
-            mend = "Until it answers, search goes by words. Start it, or change [embedding]."
+            mend = "Until it answers, search uses words only. Start it, or change [embedding]."
             yield warn(str(error), error.hint or mend)
         else:
             yield ok(f"texts of memory and turns are sent to {embedder.model}, which answers")

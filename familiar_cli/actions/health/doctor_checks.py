@@ -158,7 +158,7 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     most_bytes = target.config.memory.max_file_bytes
     if large := [entry.rel_path for entry in walk.files if entry.size_bytes > most_bytes]:
         detail = f"{len(large)} larger than {most_bytes} bytes: {shorten_list(large, MOST_NAMED)}"
-        mend = "They can be read, but not written: split them, or raise `memory.max_file_bytes`."
+        mend = "They can be read but not written: split them, or raise `memory.max_file_bytes`."
         yield warn(detail, mend)
 
 
@@ -191,8 +191,8 @@ def yours(target: CheckTarget) -> Iterator[Diagnosis]:
     from familiar_cli.writing.consolidation.calendar import rewritten_files
 
     for one in rewritten_files(MemoryStore(target.paths.memory), target.paths.journal):
-        detail = f"{one.rel_path} is yours since {one.since} and no longer updated"
-        yield warn(detail, f"To hand it back: `{one.give_back}`.")
+        detail = f"{one.rel_path} has been yours since {one.since} and is no longer updated"
+        yield warn(detail, f"To give it back to the program: `{one.give_back}`.")
 
 
 def people(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -245,21 +245,21 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
         )
     if found.notes:
         yield ok(
-            f"{counted(len(found.notes), 'page')} that nobody said can be heard by others: "
+            f"{counted(len(found.notes), 'page')} based on no turn, but visible to others: "
             f"{shorten_list(list(found.notes), MOST_NAMED)}; `familiar memory unpublish PATH` "
-            "keeps one to yourself"
+            "makes one private"
         )
     if found.withheld:
         yield ok(
-            f"{counted(len(found.withheld), 'page')} with lines that others are not told: "
+            f"{counted(len(found.withheld), 'page')} with lines that others cannot see: "
             f"{shorten_list(list(found.withheld), MOST_NAMED)}; `familiar memory publish PATH` "
-            "tells one to everybody"
+            "makes one public"
         )
     if unsaid:
         names = shorten_list(unsaid, MOST_NAMED)
         yield ok(
-            f"{counted(len(unsaid), 'channel')} without a kind, of one speaker each, public:"
-            f" {names}; `familiar channel set ID --kind dm` makes one private"
+            f"{counted(len(unsaid), 'channel')} without a kind, with one speaker each, that are "
+            f"public: {names}; `familiar channel set ID --kind dm` makes one private"
         )
 
 
@@ -307,12 +307,12 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
 def forgetting(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check that forgetting a person was not cut off."""
     if is_plain(target.paths.forgetting):
-        mend = "Any command that opens the familiar finishes it, or says what is in the way."
-        yield fail("Forgetting a person was cut off, and is not finished", mend)
+        mend = "Any command that opens the familiar completes it, or says what prevents that."
+        yield fail("`people forget` was interrupted and is not complete", mend)
 
 
 def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Check whether memory rests on turns that were replaced or withdrawn."""
+    """Check whether memory is based on turns that were replaced or withdrawn."""
     from familiar_cli.writing.housekeeping.lines import Options
     from familiar_cli.writing.housekeeping.run import look_through
 
@@ -324,7 +324,7 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
         options = Options(now().date(), fallen=partial(removed_turns, store))
         found = look_through(MemoryStore(target.paths.memory), options, ["withdrawn"]).findings
     if not found:
-        yield ok("no memory rests on a turn that was replaced or withdrawn")
+        yield ok("no memory is based on a turn that was replaced or withdrawn")
         return
     files = shorten_list([rel_path for finding in found for rel_path in finding.paths], MOST_NAMED)
     mend = "Run `familiar housekeep withdrawn --propose`."
@@ -374,7 +374,7 @@ def _count_vectors(
 
     detail = f"{made} of {counted(total, noun, many)} can be found by meaning"
     if is_old and not made:
-        detail += "; the vectors on disk are those of another version or model"
+        detail += "; the vectors on disk are from another version or model"
     if unread:
         detail += f"; {counted(unread, 'file')} changed since the index was made"
     if total - made + unread <= SOME:
@@ -472,7 +472,7 @@ def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
             yield fail(str(error), error.hint or "")
     store = MemoryStore(target.paths.memory)
     if words := waiting_words(len(pending_ids(store)), turns_in_review(store)):
-        yield warn(words, "Apply or reject them; until then memory does not hold what they say.")
+        yield warn(words, "Apply or reject them; until then their changes are not in memory.")
     failures = Failures(target.paths.failures)
     for failure in failures.all():
         mend = failure.hint if "again" in failure.hint else ""
@@ -500,13 +500,13 @@ def journal(target: CheckTarget) -> Iterator[Diagnosis]:
         if mark:
             check_mark(repository, mark)
             mend = "The next command that uses memory completes it: `familiar memory list`."
-            yield warn("a change was interrupted before it was on disk", mend)
+            yield warn("a change was interrupted before it was saved to disk", mend)
         else:
             yield from _compare_files(target, repository)
         yield from _check_size(repository)
         for path, reason in refused_files(repository).items():
             mend = "Rename or shorten it on the machine that has it."
-            yield fail(f"{path!r} of another machine is not here: {reason}", mend)
+            yield fail(f"{path!r} from another machine is missing here: {reason}", mend)
 
 
 def sync(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -546,7 +546,10 @@ def _check_size(repository: Repository) -> Iterator[Diagnosis]:
 
 
 _MOST: Final = 20
-_MEND: Final = "Restore the line: `familiar memory diff` and `memory undo` know how it was."
+_MEND: Final = (
+    "Restore the line: `familiar memory diff` shows how it was, `familiar memory undo` "
+    "reverts the change."
+)
 
 
 def marks(target: CheckTarget) -> Iterator[Diagnosis]:

@@ -218,7 +218,7 @@ def check_key(key: str) -> str:
     clean = key.strip().strip("'\"")
     if not clean or not clean.isascii() or not clean.isprintable() or " " in clean:
         raise UsageError(
-            "That is not a key: it is empty, or has characters that no key has",
+            "That is not a key: it is empty, or contains invalid characters",
             hint="Copy it again, without line breaks or typographic quotes.",
         )
     return clean

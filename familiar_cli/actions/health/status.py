@@ -260,8 +260,8 @@ def problems_of(paths: FamiliarPaths) -> Iterator[str]:
         yield damage
     if is_plain(paths.forgetting):
         yield (
-            "Forgetting a person was cut off: the next command that opens the familiar finishes "
-            "it, or says what is in the way"
+            "`people forget` was interrupted: the next command that opens the familiar completes "
+            "it, or says what prevents that"
         )
 
 

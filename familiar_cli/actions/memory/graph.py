@@ -287,7 +287,7 @@ Neighbours = dict[str, dict[str, None]]
 
 
 class Cluster(Struct, frozen=True):
-    """Pages that are related among each other, the one with most relations first.
+    """Pages that are related to each other, the one with most relations first.
 
     Args:
         pages: The pages.

@@ -177,7 +177,7 @@ class _Past:
         return to_zone(turn.at, self._familiar.zone).date() if turn else None
 
     def fallen(self, turn_ids: Collection[int]) -> dict[int, str]:
-        """Return which turns no longer stand, and why."""
+        """Return which turns were replaced or withdrawn, and why."""
         return self._read(lambda: removed_turns(self._familiar.history, turn_ids), {})
 
     def doubles(self) -> list[DoubledChannel]:

@@ -68,7 +68,7 @@ class PinnedFiles(Struct, frozen=True):
         if self.tokens <= self.budget_tokens:
             return ""
         return (
-            f"Pinned files have {self.tokens:,} tokens, but prompts guarantee them"
+            f"Pinned files have {self.tokens:,} tokens, but are guaranteed only"
             f" {self.budget_tokens:,}; a full prompt leaves some out"
         )
 

@@ -203,7 +203,7 @@ def search_past(
     """
     if method not in METHODS:
         raise UsageError(
-            f"The past cannot be searched by {method!r}", hint=f"Known: {', '.join(METHODS)}."
+            f"Past turns cannot be searched by {method!r}", hint=f"Known: {', '.join(METHODS)}."
         )
     if not fts.words(query):
         raise UsageError(f"There is no word to search for in {query!r}")

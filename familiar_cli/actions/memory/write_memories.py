@@ -283,7 +283,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
         if is_part and writer.viewer.is_owner:
             raise errors.RefusedError(
                 f"{rel_path!r} cannot be deleted from here; nothing was changed",
-                hint=f"A person can: `familiar memory rm {rel_path}`.",
+                hint=f"A person can delete it: `familiar memory rm {rel_path}`.",
             )
         base, now = _base_and_now(familiar, writer, rel_path, before)
         if base != now:
@@ -573,7 +573,7 @@ def not_found(rel_path: str) -> errors.NotFoundError:
     """Build the error for a change to a missing file."""
     return errors.NotFoundError(
         f"There is no memory {rel_path!r}; nothing was changed",
-        hint="memory_list lists what exists, memory_create writes a new one.",
+        hint="memory_list lists the existing ones, memory_create writes a new one.",
     )
 
 

@@ -72,7 +72,7 @@ def remember_text(familiar: Familiar, channel_id: str, text: str) -> str:
     """Write the newest message of a channel with this text to memory; see `remember_turn`."""
     turn = familiar.history.said_in(channel_id, text)
     if turn is None:
-        raise NotFoundError("The history does not have this message; nothing was remembered")
+        raise NotFoundError("This message is not in the history; nothing was remembered")
     return remember_turn(familiar, turn.id)
 
 

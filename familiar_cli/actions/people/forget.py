@@ -40,11 +40,11 @@ _PRIVATE_HEADING: Final = (
 )
 NOT_COVERED: Final = (
     (
-        "backups (`familiar backup`): a restored one forgets again, but the backup itself keeps "
-        "everything; remove old ones with `--keep`"
+        "backups (`familiar backup`): a restored familiar forgets the person again, but the "
+        "backup itself keeps everything; remove old ones with `--keep`"
     ),
     "objects that a git host keeps after a push: run `git gc --prune=now` there, or ask the host",
-    "copies elsewhere: exports, logs of programs that send messages, and clones of other people",
+    "copies elsewhere: exports, logs of programs that send messages, and other people's clones",
 )
 """What forgetting cannot reach."""
 
@@ -169,7 +169,7 @@ def forget_person(
         who = "you, whose familiar this is" if owner == me else f"{owner.name}, an owner of it"
         raise RefusedError(
             f"That is {who}; nothing was changed",
-            hint=f"To remove all of it, delete {str(familiar.paths.root)!r}.",
+            hint=f"To remove everything, delete {str(familiar.paths.root)!r}.",
         )
     others = [familiar.turn_number(name) for name in turns]
     names = [

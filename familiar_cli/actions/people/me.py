@@ -217,7 +217,7 @@ def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
         keys = [place.prefix.removesuffix(".")]
     if not keys:
         raise NotFoundError(
-            f"{place.path.name!r} says nothing about you; nothing was changed",
+            f"{place.path.name!r} contains nothing about you; nothing was changed",
             hint="`familiar me` shows who you are, and where each value comes from.",
         )
     return unset_values(place.path, keys, dry_run=dry_run, root=place.root)

@@ -136,7 +136,7 @@ class Manifest(Struct, frozen=True):
             told = msgspec.json.decode(text, type=_Format).format
             if told != FORMAT:
                 raise errors.RemoteDamagedError(
-                    f"The backup has format {told}, and this version reads {FORMAT}",
+                    f"The backup has format {told}, but this version reads {FORMAT}",
                     hint="Install a newer version of the program.",
                 )
             return _with_plain_names(msgspec.json.decode(text, type=cls))
@@ -354,7 +354,7 @@ def back_up(
     if target.is_local and Path(target.address).resolve().is_relative_to(paths.root.resolve()):
         raise errors.UsageError(
             f"{target.address!r} is inside the familiar itself; nothing was backed up",
-            hint="Choose a directory elsewhere, best on another disk.",
+            hint="Choose a directory elsewhere, preferably on another disk.",
         )
     with locked(state.with_suffix(".lock"), 0, what="a backup"):
         stamp = f"{now():{_STAMP}}-{token_hex(4)}"
@@ -700,7 +700,8 @@ def _write_files(
 def _damaged(file: BackedUpFile) -> errors.RemoteDamagedError:
     return errors.RemoteDamagedError(
         f"{file.path!r} is damaged in the backup; nothing was restored",
-        hint="`familiar backup verify DIR` tells which are whole; name one: `--backup NAME`.",
+        hint="`familiar backup verify DIR` shows which are intact; choose one with `--backup "
+        "NAME`.",
     )
 
 

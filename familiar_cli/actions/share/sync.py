@@ -123,7 +123,7 @@ class SyncReport(Struct, frozen=True):
         if self.refused:
             problems.append(f"skipped: {shorten_list(sorted(self.refused), _MOST_NAMED)}")
         if self.pending.is_open:
-            problems.append("something waits or was set aside")
+            problems.append("something is pending or was set aside")
         if not problems:
             return None
         hint = "Rename or shorten such files on the machine that has them."

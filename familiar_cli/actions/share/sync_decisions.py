@@ -198,7 +198,8 @@ def _own_problems(familiar: Familiar) -> Iterator[str]:
         )
     for losses in lost_turns(history):
         yield (
-            f"lost: turns {losses.instance}:{losses.first}-{losses.last} are in no history any more"
+            f"lost: turns {losses.instance}:{losses.first}-{losses.last} are no longer in any "
+            "history"
         )
 
 
@@ -281,7 +282,7 @@ def _is_admitted(trust: Mapping[str, Trust], instance: str) -> bool:
 
 
 Choice = Literal["ours", "theirs", "merged"]
-"""Keep what stands in the file; put the other version where the two differ; or keep both there."""
+"""Keep the file as it is; use the other version where the two differ; or keep both."""
 
 
 class OpenConflict(Struct, frozen=True):

@@ -92,7 +92,7 @@ def _answered_turn(familiar: Familiar, turns: list[Turn]) -> Turn | None:
 
 def _retry_hint(last: Turn) -> str:
     if last.role == "user":
-        return "Run `familiar again` for a first reply to it."
+        return "Run `familiar again` to ask for a reply to it."
     if last.source == store.GREETING:
         return "Open another conversation with `familiar ask --channel NAME --greeting N`."
     return "Run `familiar history show`."
@@ -227,7 +227,7 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
     """Select a swipe of an imported reply, which becomes a turn of its own.
 
     Returns:
-        That turn, and the turns that no longer stand.
+        That turn, and the turns that it replaces.
 
     Args:
         turn_id: The imported reply, or the turn in its place.
@@ -304,7 +304,7 @@ def say_again(familiar: Familiar, said: Said, turn: Turn) -> Said:
     exchange = last_exchange(familiar, turn.channel_id)
     if exchange.said.id != turn.id:
         raise RefusedError(
-            f"Something was said after turn {turn.id}; nothing was changed",
+            f"Turn {turn.id} is not the last one; nothing was changed",
             hint=f"Run `familiar history edit {turn.id} TEXT`.",
         )
     new = edit_turn(familiar, turn.id, said.text)

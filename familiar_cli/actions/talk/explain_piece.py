@@ -244,10 +244,12 @@ def _give_reason(trace: Trace, provider: Explains, answer: str) -> str:
         return f"{provider.name}: it was not used for this prompt."
     if report.verdict != "answered":
         fate = f"it {_verdict_text(report.verdict)} ({report.reason})"
-        return f"{provider.name}: {fate}, so nothing it would have offered is included."
+        return f"{provider.name}: {fate}, so nothing that it would have offered is included."
     if answer:
         return f"{provider.name}: {answer}."
-    return f"{provider.name}: it would offer it now, but did not then; something has changed since."
+    return (
+        f"{provider.name}: it would offer this now, but did not then; something has changed since."
+    )
 
 
 def _verdict_text(verdict: str) -> str:
@@ -258,8 +260,8 @@ def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
     """Describe each provider that failed and whose sources are unknown."""
     names = {provider.name for provider in providers}
     return [
-        f"{report.name}: it {_verdict_text(report.verdict)},"
-        " and what it would have offered is unknown."
+        f"{report.name}: it {_verdict_text(report.verdict)}, so what it would have offered is "
+        "unknown."
         for report in trace.providers
         if report.verdict != "answered" and report.name not in names
     ]

@@ -78,13 +78,13 @@ def _why_missing(familiar: Familiar, turn: int) -> str:
         return f"Turn {turn} is the greeting, so nothing was sent for it"
     name = origins(familiar.history, [turn]).get(turn)
     if name:
-        return f"Turn {turn} was written down on {name.instance!r}, and what it sent is there"
+        return f"Turn {turn} was recorded on {name.instance!r}, and so was its prompt"
     keep = familiar.config.context.keep_traces
     oldest = min(trace_ids(familiar.paths.traces), default=None)
     if keep and oldest is not None and turn < oldest:
         return (
             f"What turn {turn} sent is no longer kept: context.keep_traces = {keep}, "
-            f"and the oldest kept is of turn {oldest}"
+            f"and the oldest trace is that of turn {oldest}"
         )
     return f"Turn {turn} has no trace: no reply was requested, or its file was deleted"
 

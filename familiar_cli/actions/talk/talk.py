@@ -75,7 +75,7 @@ def kept_question(familiar: Familiar, said: Said) -> Said:
         )
     if turn.role != "user":
         raise errors.RefusedError(
-            f"Turn {turn.id} was not said to the familiar, so there is nothing to reply to",
+            f"Turn {turn.id} was not said to the familiar, so it needs no reply",
             hint="Run `familiar history show` for the turns.",
         )
     channel_id = said.channel_id if history.holds(said.channel_id, turn) else turn.channel_id
@@ -143,13 +143,13 @@ def check_unanswered(familiar: Familiar, said: Said) -> None:
 
 
 _NO_NOTE: Final = (
-    "stepped_thinking would add a note to the prompt; without asking a model, there is none"
+    "stepped_thinking would add a note to the prompt; a dry run has none, because no model is asked"
 )
 _NOT_SHORT: Final = (
-    "the small model would get a short prompt of this; `familiar config set context.frame short`"
+    "the small model would get a shorter prompt; `familiar config set context.frame short`"
     " shows that one"
 )
-_NO_FILTER: Final = "the filter would choose among what memory adds; it was not asked"
+_NO_FILTER: Final = "the filter would choose among the passages from memory; it was not asked"
 
 
 class Asking(Struct, frozen=True):

@@ -65,7 +65,7 @@ _PAGES: Final = {
     layout.CONFLICTS_LIST: "the list of conflicts",
     layout.digest_path("short"): "my summary of the latest days",
     layout.digest_path("mid"): "my summary of the last weeks",
-    layout.digest_path("long"): "my summary of all before",
+    layout.digest_path("long"): "my summary of everything before",
 }
 _FOLDERS: Final = {
     layout.LORE_DIR: "the lore on {}",

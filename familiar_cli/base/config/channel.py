@@ -549,7 +549,7 @@ class _Merge:
 
 
 MODALITIES: Final = ("text", "voice")
-_HINT: Final = "Fix the file by hand, or move it away: then the familiar listens to no channels."
+_HINT: Final = "Fix the file by hand, or move it away: the familiar then listens to no channels."
 
 
 class Subscription(Struct, frozen=True, order=True):

@@ -261,7 +261,7 @@ def _put_value(document: Any, parts: list[str], value: Value) -> None:  # noqa: 
         if not isinstance(table, dict):
             name = ".".join(parts[: depth + 1])
             raise ConfigError(
-                f"{name!r} is set to a value, but must be a table; nothing was changed",
+                f"{name!r} is a single value, but must be a table; nothing was changed",
                 hint=f"Remove it first: `familiar config unset {name}`.",
             )
     table[parts[-1]] = list(value) if isinstance(value, tuple) else _lines_of(value)

@@ -243,7 +243,9 @@ class FilterSettings(SettingsTable):
     """`[filter]`: the model that chooses among them, where `llm.slots.content_filter` is set."""
 
     strong: float = setting(
-        0.7, "Minimum score at which the best passage is kept even if the filter drops it", minimum=0
+        0.7,
+        "Minimum score at which the best passage is kept even if the filter drops it",
+        minimum=0,
     )
     answer_tokens: int = setting(300, "Maximum tokens of the filter's answer", minimum=20)
     deadline_s: float = setting(
@@ -269,7 +271,8 @@ class EmbeddingSettings(SettingsTable):
 
     provider: str = setting(
         "auto",
-        "Where the model runs: local, in this program; openai, at base_url; auto: at base_url if that is set",
+        "Where the model runs: local, in this program; openai, at base_url; auto: at base_url if "
+        "that is set",
         choices=EMBEDDING_PROVIDERS,
     )
     model: str = setting(
@@ -370,7 +373,9 @@ class InstanceSettings(SettingsTable):
 class ConsolidationSettings(SettingsTable):
     """`[consolidation]`: how days become weeks, months and years."""
 
-    auto: str = setting("on", "Whether the daemon makes days, weeks, months and years that are due", choices=ON_OFF)
+    auto: str = setting(
+        "on", "Whether the daemon makes days, weeks, months and years that are due", choices=ON_OFF
+    )
     cutoff_hour: int = setting(5, "Hour at which a day ends, local time", minimum=0, maximum=12)
     part_tokens: int = setting(
         6000, "Maximum tokens per request to the model; less for a small model", minimum=400
@@ -385,7 +390,7 @@ class ConsolidationSettings(SettingsTable):
 class DistillSettings(SettingsTable):
     """`[distill]`: the digests that are always in a prompt."""
 
-    auto: str = setting("on", "Whether the daemon makes digests at their scheduled times", choices=ON_OFF)
+    auto: str = setting("on", "Whether the daemon makes digests on schedule", choices=ON_OFF)
     short: str = setting("on", "Whether the daemon makes the short digest", choices=ON_OFF)
     mid: str = setting("on", "Whether the daemon makes the middle digest", choices=ON_OFF)
     long: str = setting(
@@ -466,7 +471,8 @@ class CharacterConfig(SettingsTable):
     )
     language: str = setting(
         "auto",
-        "Language of titles, headings and labels in its files and prompts; auto: the language it speaks",
+        "Language of titles, headings and labels in its files and prompts; auto: the language it "
+        "speaks",
         choices=LANGUAGES,
     )
     system_prompt: str = setting(

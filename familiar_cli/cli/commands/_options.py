@@ -91,7 +91,7 @@ SigningKeyOption = Annotated[
     typer.Option(
         "--signing-key",
         metavar="FINGERPRINT",
-        help="Take over this signing key from an encrypted folder; see `familiar sync status`.",
+        help="Trust this signing key in an encrypted folder; see `familiar sync status`.",
     ),
 ]
 Unsigned = Annotated[
@@ -123,7 +123,7 @@ def index_words(out: Output, familiar: Familiar) -> None:
         with show_totals(out) as report:
             familiar.finder.index_words(report)
     except FamiliarError as error:
-        out.warn(f"What was imported cannot be searched yet: {error}")
+        out.warn(f"The imported text cannot be searched yet: {error}")
 
 
 def warn_of_pins(out: Output, familiar: Familiar) -> None:

@@ -64,7 +64,7 @@ def backup(
         raise UsageError("A backup needs one target", hint=f"Run `{command} DIR`.")
     if keep and recipient and identity is None:
         raise UsageError(
-            "To see which packs are still needed, --keep has to read older backups",
+            "--keep has to read older backups, to see which packs are still needed",
             hint="Add `--identity FILE`, or remove old backups by hand.",
         )
     place = _open_target(target, tuple(recipient or ()), identity)

@@ -48,11 +48,12 @@ def import_files(
     allow_network: Annotated[bool, typer.Option("--allow-network")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Import whatever it is: a card, a lorebook, chats, memories, a persona, a vault of notes.
+    """Import a card, a lorebook, chats, memories, a persona or a vault of notes.
 
-    Cards, persona folders and SillyTavern's data folder become familiars; everything else goes
-    into the familiar that was just made, that speaks in the chat, or that is chosen. What has been
-    imported before is not imported twice. --dry-run says what each file is, and what would be done.
+    Cards, persona folders and SillyTavern's data folder become familiars; everything else is
+    imported into the
+    familiar that was just made, that speaks in the chat, or that is chosen. Nothing is imported
+    twice. --dry-run says what each file is, and what would be done.
 
     \b
     familiar import mira.png
@@ -165,7 +166,7 @@ def _choose_kind(out: Output, item: ImportItem) -> None:
         return
     if not _can_ask(out):
         others = " or ".join(f"`--kind {one.kind}`" for one in item.others)
-        out.note(f"{item.path.name} is read as {item.title}; {others} reads it in another way")
+        out.note(f"{item.path.name} is read as {item.title}; {others} reads it differently")
         return
     readings = [(item.kind, item.title), *((one.kind, one.title) for one in item.others)]
     question = f"{item.path.name} can be read in several ways:"
@@ -181,7 +182,7 @@ def _import_item(out: Output, importer: FileImporter, item: ImportItem) -> None:
     if item.error:
         return None
     for option, choices in importer.questions_of(item) if _can_ask(out) else ():
-        answer = ask_choice(f"Whose are the words in {item.path.name}?", choices)
+        answer = ask_choice(f"Who wrote the messages in {item.path.name}?", choices)
         importer.options = importer.options.answered(option, answer)
     while True:
         try:
@@ -245,8 +246,9 @@ def export(
     """Export all familiars into a directory that other programs can read.
 
     For each familiar: its card as PNG and JSON, its lorebooks, its chats as SillyTavern's, all of
-    its turns, and its memory as Markdown; README.md says what is what. --familiar exports one.
-    --format exports only what one familiar remembers of people and topics, for another assistant.
+    its turns, and its memory as Markdown; README.md describes the files. --familiar exports one.
+    --format exports only what one familiar remembers about people and topics, for another
+    assistant.
 
     \b
     familiar export backup/
@@ -258,8 +260,9 @@ def export(
     Args:
         directory ([DIR]): New directory; with --format text, a file.
         out_dir (DIR): The same as DIR.
-        memory_format: What it remembers alone: mem (Portable Memory), or text, as the import pages
-            of ChatGPT and Claude take it.
+        memory_format: Export only memories: as mem (Portable Memory), or as text for the import
+        pages of ChatGPT and
+            Claude.
         public: Leave out everything private.
         force: Replace an earlier export in DIR.
     """
@@ -327,6 +330,6 @@ def _export_memories(
         return
     lines = done.files[""].decode().split("\n")[:-1]
     if out.as_json or not lines:
-        out.answer(data | {"text": lines}, "It remembers nothing of people or topics yet.")
+        out.answer(data | {"text": lines}, "It remembers nothing about people or topics yet.")
     else:
         exact_lines(lines)

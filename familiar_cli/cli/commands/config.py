@@ -102,8 +102,8 @@ def set_(
     _show_edit(base.output(ctx), key, edit, dry_run, "" if verbose else done)
     if key == "embedding.base_url" and value and not dry_run:
         base.output(ctx).note(
-            f"From now on texts of memory and turns, private ones too, are sent to {value} "
-            "to be embedded. `familiar config unset embedding.base_url` ends that."
+            f"From now on, memory and turns, including private ones, are sent to {value} "
+            "for embedding. `familiar config unset embedding.base_url` stops that."
         )
 
 

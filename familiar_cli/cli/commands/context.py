@@ -138,7 +138,7 @@ def _diff(out: Output, familiar: Familiar, trace: Trace, against: str) -> None:
     data = {"turn": trace.turn, "against": older.turn, "diff": text}
     out.answer(data, text or None)
     if not text:
-        out.note(f"Turns {older.turn} and {trace.turn} sent the same messages.")
+        out.note(f"The same messages were sent for turns {older.turn} and {trace.turn}.")
 
 
 def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
@@ -156,6 +156,6 @@ def _replay(
     from familiar_cli.actions.talk.replay import replay_trace
     from familiar_cli.pages.context_page import replay_page
 
-    out.note(f"Sending what turn {trace.turn} sent once more…")
+    out.note(f"Sending the request of turn {trace.turn} again…")
     found = _base.run_async(replay_trace(familiar, trace, slot=slot, model=model, on_wait=out.note))
     out.answer(found.to_json(), replay_page(found))

@@ -71,7 +71,7 @@ def show_help(
     }
     if meant or not (text or commands or pages):
         guess = f" Did you mean {' '.join(meant)!r}?" if meant else ""
-        out.note(f"No command and no page mentions {' '.join(words)!r}.{guess}")
+        out.note(f"No command or page mentions {' '.join(words)!r}.{guess}")
     out.answer(data, _found_page(text, commands, pages))
     if not (text or commands or pages):
         out.note(f"List all commands: `{root.command_path} help --all`.")

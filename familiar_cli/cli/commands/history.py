@@ -122,7 +122,7 @@ def salvage(
         missing = counted(result.missing, "turn") if result.missing else "nothing"
         words += f"; missing: {missing}."
         if result.kept:
-            words += f"\nThey are the history now; the damaged file is {result.kept}"
+            words += f"\nThey are now the history; the damaged file is kept as {result.kept}"
     output(ctx).answer(result.to_json(), words)
 
 
@@ -157,7 +157,7 @@ def edit(ctx: typer.Context, turn: str, text: str) -> None:
         name = familiar.numbering.turn_names([new.id])[new.id]
     output(ctx).answer(
         {"turn": new.id, "id": name, "supersedes": old, "content": new.content},
-        f"Turn {new.id} takes the place of turn {old}",
+        f"Turn {new.id} replaces turn {old}",
     )
     _tell_read(output(ctx), was_read=was_read)
 
@@ -218,13 +218,15 @@ def choose(ctx: typer.Context, turn: str, *, swipe: int | None = None) -> None:
         name = familiar.numbering.turn_names([chosen])[chosen]
     output(ctx).answer(
         {"turn": chosen, "id": name, "superseded": list(replaced)},
-        f"Turn {chosen} counts now" if replaced else f"Turn {chosen} counted already",
+        f"Turn {chosen} is now the current one"
+        if replaced
+        else (f"Turn {chosen} is already the current one"),
     )
     _tell_read(output(ctx), was_read=was_read)
 
 
 def _was_read(familiar: Familiar, turns: Sequence[int]) -> bool:
-    """Tell whether memory may rest on turns that no longer stand."""
+    """Tell whether memory may be based on replaced or withdrawn turns."""
     from familiar_cli.sync.turns_outgoing import unread_among
 
     return len(unread_among(familiar.history, turns)) < len(turns)
@@ -233,7 +235,8 @@ def _was_read(familiar: Familiar, turns: Sequence[int]) -> bool:
 def _tell_read(out: Output, *, was_read: bool) -> None:
     if was_read:
         out.note(
-            "Memory may have been written from it: `familiar housekeep withdrawn` finds such lines."
+            "Memory may already contain lines based on it: `familiar housekeep withdrawn` finds "
+            "them."
         )
 
 

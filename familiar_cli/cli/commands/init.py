@@ -133,7 +133,7 @@ def _begin(
     held = f"{counted(files, 'file')} and {counted(turns, 'turn')}"
     out.answer(data, f"{text}: {held} from {address}")
     if not is_quick:
-        out.note("Next: `familiar index build`, so that all of it can be found at once")
+        out.note("Next: `familiar index build`, so that everything can be found right away")
     out.note(f'Next: `familiar sync`, and `familiar ask {familiar_option(home, text)}"Hello"`')
 
 
@@ -292,7 +292,7 @@ QUESTIONS = (
 def demo(
     ctx: typer.Context, *, keep: str | None = None, dry_run: options.DryRunUnasked = False
 ) -> None:
-    """Try the whole flow: a card, a lorebook, a memory, two questions, and why the replies.
+    """Try the whole flow: a card, a lorebook, a memory, two questions, explained replies.
 
     \b
     familiar demo
@@ -353,7 +353,11 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
             staged.write(NOTE, NOTE_TEXT)
         familiar.finder.index_words()
     _show(out, f"2. So does a lorebook  ({LOREBOOK})", files_page(lore.written))
-    _show(out, "3. And so is what was said before  (written here for the demo)", files_page([NOTE]))
+    _show(
+        out,
+        "3. Memories of earlier talks are Markdown, too  (written here for the demo)",
+        files_page([NOTE]),
+    )
     _show(out, NOTE_TEXT, bold=False)
     return {"familiar": report.id, "written": (*report.written, *lore.written, NOTE)}
 
@@ -415,8 +419,8 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
         turns.append({"question": question, "turn": turn, "reply": reply, "found": rel_paths})
     _show(out, "\n5. Why did it say that?")
     out.note(
-        "After each of your own messages, `familiar why` explains the reply like this, and\n"
-        "`familiar context` shows all that was sent and what was left out."
+        "After each message, `familiar why` explains the reply like this, and\n"
+        "`familiar context` shows everything that was sent and what was left out."
     )
     trace = read_trace(familiar.paths.traces, turns[-1]["turn"])
     return {"model": slot.model, "turns": turns, "context": trace.to_json()}

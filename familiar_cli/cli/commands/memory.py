@@ -274,7 +274,7 @@ def pin(ctx: typer.Context, paths: list[str], *, dry_run: DryRun = False) -> Non
 
 @app.command()
 def unpin(ctx: typer.Context, paths: list[str], *, dry_run: DryRun = False) -> None:
-    """Remove `pinned` from the front matter of files; they are found again when they fit.
+    """Remove `pinned` from the front matter of files; they are then included only when relevant.
 
     \b
     familiar memory unpin lore/rules.md
@@ -310,8 +310,8 @@ def publish(
 ) -> None:
     """Share a page or section that was private to you.
 
-    Your desk, moments and imported memories are yours, and so is what rests on what you said in
-    private. A mark in the heading says that others may see it.
+    Only you can see your desk, moments and imported memories, and anything based on what you said
+    in private. Publishing adds a mark to the heading.
 
     \b
     familiar memory publish notes.md

@@ -312,7 +312,7 @@ def _tell_of_turns(out: Output, said: PastFound, min_score: float) -> None:
         out.note("hint: Run `familiar index build`.")
     if not said.hits:
         above = _above(min_score)
-        out.note(f"Nothing was found in what was said{above}. See all: `familiar history list`.")
+        out.note(f"Nothing was found in past turns{above}. See all: `familiar history list`.")
 
 
 def _above(min_score: float) -> str:

@@ -73,7 +73,7 @@ def serve(
         allow_origin (ORIGIN): A web page that may use the server from a browser.
         drain (SECONDS): How long replies may continue after the signal to stop; default: 2.
         log: On stderr: 'json' writes each request and message as a line of JSON.
-        embodiments: Let programs register that keep a copy of the familiar.
+        embodiments: Let programs that keep a copy of the familiar register.
         no_background: Do not write memory or make summaries while serving.
     """
     if ctx.invoked_subcommand is not None:
@@ -275,14 +275,14 @@ def _run(out: Output, home: Path, listening: Listening) -> None:
         out.answer(data, None)
         if listening.owner_tokens:
             out.note(
-                f"{len(listening.owner_tokens)} of {len(listening.tokens)} tokens are the owner's: "
-                "with them, what is private is shown, too."
+                f"{len(listening.owner_tokens)} of {len(listening.tokens)} tokens are owner "
+                "tokens, which also give access to what is private."
             )
         names = shorten_list(familiars, _NAMED) or "none yet; `familiar init` makes one"
         out.note(f"Serving {names}. Address for chat programs: {url}/v1 (Ctrl-C stops).")
         if not is_loopback_host(listening.host):
             out.note(
-                f"Other machines can reach {listening.host}. Whoever has a token can use the API "
+                f"Other machines can reach {listening.host}. Anyone with a token can use the API "
                 "and the memory of every familiar here; the pages also need the link."
             )
         if sys.stderr.isatty():
@@ -386,7 +386,7 @@ def mcp(
     familiar mcp --allow-write
 
     Args:
-        embodiments: Let programs register that keep a copy of the familiar.
+        embodiments: Let programs that keep a copy of the familiar register.
         allow_write: Let clients change memory without a review.
         channel (ID): The client's own channel, even a private one.
         private: Show other people's private conversations.

@@ -113,7 +113,7 @@ class _Wizard(Struct):
                 return
         if not (card or template or self._asks):
             raise UsageError(
-                "A card is required, and there is nobody to ask",
+                "A card is required, but there is no terminal to ask for it",
                 hint="Add `--card FILE`, `--card DIR` (SillyTavern's folder) or "
                 "`--template companion`.",
             )
@@ -206,7 +206,7 @@ class _Wizard(Struct):
                 self.out.note("The small model that comes with familiar answers.")
             return
         others = ["a hosted model, with a key", "another server, by its address"]
-        built_in = "the small model that comes with familiar: no set-up, but weak"
+        built_in = "the small model that comes with familiar: no setup, but weak"
         from familiar_cli.cli.terminal.prompts import ask_number
 
         number = ask_number(

@@ -199,7 +199,7 @@ def forget(ctx: typer.Context, instance: str) -> None:
 
     with familiar_of(ctx) as familiar:
         action.forget(familiar, instance)
-    text = f"Forgot {instance}. If it syncs again, it is known again."
+    text = f"Forgot {instance}. If it syncs again, it is added again."
     output(ctx).answer({"forgotten": instance}, text)
 
 

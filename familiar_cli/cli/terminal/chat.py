@@ -192,7 +192,7 @@ def _make_branch(chat: Conversation, argument: str) -> None:
     result = change_turns.branch_channel(chat.familiar, name, turn_id, parent)
     chat.go_to(result.branch.channel_id, show=bool(turn))
     chat.out.note(
-        f"You are in {one_line(name)}, a branch of {one_line(parent)}; neither learns what follows "
+        f"You are in {one_line(name)}, a branch of {one_line(parent)}; neither sees what follows "
         f"in the other. /channel {one_line(parent)} goes back."
     )
 
@@ -254,7 +254,7 @@ def _search(chat: Conversation, argument: str) -> None:
     from familiar_cli.store.search.types import SearchOptions
 
     if not argument:
-        raise UsageError("What to search for is missing", hint="Type /search WORDS.")
+        raise UsageError("Add the words to search for", hint="Type /search WORDS.")
     familiar = chat.familiar
     found = familiar.finder.search(argument, SearchOptions(k=_MOST_FOUND, viewer=OWNER)).hits
     said = search_past(familiar, argument, k=_MOST_FOUND, viewer=familiar.privacy.glance()).hits
@@ -293,7 +293,7 @@ def _show_recalled(chat: Conversation, _: str) -> None:
     if fragments:
         chat.show_page(recall_page(fragments))
     else:
-        chat.out.note("Nothing from memory was in the last prompt; /context shows all that was.")
+        chat.out.note("Nothing from memory was in the last prompt; /context shows what was.")
 
 
 def _explain(chat: Conversation, argument: str) -> None:
@@ -328,9 +328,9 @@ def _check_on_record(chat: Conversation, name: str) -> None:
 
 
 COMMANDS: Final = {
-    "/again": Command(_reply_again, "ask for another reply; the one before is kept"),
+    "/again": Command(_reply_again, "ask for another reply; the previous one is kept"),
     "/continue": Command(_continue_reply, "continue the last reply from its end"),
-    "/edit": Command(_edit_last, "change what you said last; a new reply is asked for"),
+    "/edit": Command(_edit_last, "change your last message and get a new reply"),
     "/retry": Command(_reply_again, "the same as /again"),
     "/undo": Command(_undo_last, "withdraw the last exchange"),
     "/forget": Command(_undo_last, "the same as /undo; `familiar memory rm` deletes a file"),
@@ -348,11 +348,11 @@ COMMANDS: Final = {
         _speak_as, "speak as someone else, or as yourself again", "[NAME]", _people_names
     ),
     "/impersonate": Command(_draft_for_me, "let the model write your next line, unsent"),
-    "/remember": Command(_remember, "write what you said last to memory, or note a TEXT", "[TEXT]"),
-    "/search": Command(_search, "search memory, and what was said", "WORDS"),
+    "/remember": Command(_remember, "save your last message to memory, or note TEXT", "[TEXT]"),
+    "/search": Command(_search, "search memory and past turns", "WORDS"),
     "/memory": Command(_show_memory, "list memory, or show a file", "[PATH]", _recalled_paths),
     "/note": Command(_set_note, "add a line to notes.md in memory", "TEXT"),
-    "/recall": Command(_show_recalled, "show what memory gave to the last reply"),
+    "/recall": Command(_show_recalled, "show the memories used for the last reply"),
     "/why": Command(
         _explain, "explain the last reply, or why a file was used or not", "[PATH]", _recalled_paths
     ),

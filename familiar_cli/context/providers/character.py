@@ -212,7 +212,7 @@ def _example_contributions(
             **_field_origin(character, "mes_example", lines),
         )
         if left <= 0:
-            why = "left out with all that follow: no prompt has room for so many examples"
+            why = "left out, with all that follow: no prompt has room for so many examples"
             yield replace(piece, text="", dialogue=(), remark=why)
             return
         yield piece
@@ -264,7 +264,7 @@ def _why_not(character: Character, rel_path: str) -> str:
     name = next((f.field for f in SELF_FILES if f.rel_path == rel_path), None)
     if name is None:
         known = ", ".join(f.rel_path.removeprefix(f"{SELF_DIR}/") for f in SELF_FILES)
-        return f"of {SELF_DIR}/ only these are read: {known}, {_CARD_NAME}"
+        return f"in {SELF_DIR}/, only these are read: {known}, {_CARD_NAME}"
     if not character.texts.get(name, "").strip():
         return "it has no text below its heading"
     opens = "it is the greeting: it opens a channel and is then part of the history"

@@ -185,7 +185,7 @@ def _read_escalation(text: str) -> FilterChoice:
     match = _GREP.search(text)
     pattern = _search_pattern(text[match.end() :]) if match else ""
     if not match or not pattern:
-        return FilterChoice("malformed", "it wants to search, but does not say for what")
+        return FilterChoice("malformed", "it asks for a search, but not what for")
     return FilterChoice("escalate", text[: match.start()].strip(" ;\n"), pattern)
 
 
@@ -306,12 +306,13 @@ class Filter:
             text, shortened = self._cut(reply, most)
             return FilterResult(text, (), sources, shortened, searched)
         if reply.kind != "nothing":
-            why = f"the filter's reply is not valid ({reply.text}), so they are used as found"
+            why = f"the filter's reply is not valid ({reply.text}), so all passages are used"
             return FilterResult(passages=tuple(passages), why=why + also)
         best = passages[0].strength
         if best >= self._strong:
             why = (
-                f"the filter found nothing relevant, but the best is strong enough ({best:.2f} of "
+                "the filter found nothing relevant, but the best passage is strong enough "
+                f"({best:.2f} of "
                 f"filter.strong {self._strong:g}), so the first {FORWARDED} are kept"
             )
             return FilterResult(passages=tuple(passages[:FORWARDED]), why=why + also)

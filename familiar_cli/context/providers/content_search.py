@@ -70,8 +70,8 @@ class ContentSearchProvider:
 
     name: Final = "content_search"
     looks_at: Final = (
-        f"{PEOPLE_DIR}/<platform>-<id>.md of who takes part or is named, and all text in memory "
-        "but the character's own files"
+        f"{PEOPLE_DIR}/<platform>-<id>.md of people who take part or are named, and all text in "
+        "memory except the character's own files"
     )
 
     def __init__(

@@ -285,7 +285,7 @@ class DigestsProvider:
         if rel_path is None or not rel_path.startswith(f"{layout.DIGEST_DIR}/"):
             return None
         if _plain(rel_path) not in PRIORITIES:
-            return f"of {layout.DIGEST_DIR}/ only short.md, mid.md and long.md are read"
+            return f"in {layout.DIGEST_DIR}/, only short.md, mid.md and long.md are read"
         if layout.scope_of_path(rel_path) not in request.viewer.page_scopes:
             return "it belongs to a private conversation"
         higher = why_withheld(rel_path, request.tier)

@@ -258,7 +258,7 @@ class Recaller(Struct, frozen=True):
             return "it was said in private elsewhere"
         if not self.history.holds(here, turn) and turn.channel_id in self.history.family(here):
             return "it was said in another branch of this conversation"
-        return "it does not match what was said well enough"
+        return "it does not match the message well enough"
 
 
 def _with_wishes(

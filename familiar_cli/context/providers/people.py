@@ -231,10 +231,10 @@ _CHARS_A_TOKEN: Final = 4  # about
 RECENT_AUTHORS: Final = 5
 MOST_NAMED: Final = 20  # files of people who are named; a prompt has no room for more
 _CUT: Final = (
-    "who it is, the names, the wishes, and what lasts and is newest: the file is longer than its "
-    "share"
+    "the summary, the names, the wishes, and the lasting and newest facts: the file is longer "
+    "than its share"
 )
-_REST: Final = "more of a long file, what fits the question first"
+_REST: Final = "more of a long file, with the best matches first"
 _DEPTH: Final = 1  # where passages of memory stand, so that the prompt keeps its beginning
 _NAMES_SHARE: Final = 0.6  # of the time, for finding names
 
@@ -313,7 +313,7 @@ class PeopleSource:
         names, _ = self._names_in(request)
         if slug in dict(_named_people(names)):
             return ""
-        last = f"is not among the {self._recent_author_limit} who spoke last here"
+        last = f"is not among the {self._recent_author_limit} last speakers here"
         return f"its person does not speak, {last}, and is not named in what was said"
 
     async def _within(
@@ -550,7 +550,7 @@ class RelationsProvider:
     """
 
     name: Final = "relations"
-    looks_at: Final = "the section Relations in the files of who takes part or is named"
+    looks_at: Final = "the section Relations in the files of people who take part or are named"
 
     def __init__(
         self,
@@ -582,7 +582,7 @@ class RelationsProvider:
                 titles = graph.titles({path for e in edges for path in (e.source, e.target)})
         except FamiliarError as error:
             return [_person_contribution(problem=str(error))]
-        late = f"relations on {counted(unread, 'page')} were not read in time"
+        late = f"the relations of {counted(unread, 'page')} were not read in time"
         pieces = [_person_contribution(problem=late)] if unread and request.viewer.is_owner else []
         if edges:
             pieces.append(self._piece_of_edges(edges, titles, people, request.phrases))

@@ -110,7 +110,7 @@ class PinnedMemory:
 
     def _piece(self, rel_path: str, sight: Sight, request: ContextRequest) -> Contribution:
         if rel_path in _SELF or rel_path in loaded_whole(request.tier, request.viewer):
-            return _make_remark(rel_path, "it is already included in a place of its own")
+            return _make_remark(rel_path, "it is already included elsewhere in the prompt")
         try:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
         except FamiliarError as error:
@@ -119,7 +119,9 @@ class PinnedMemory:
         if whole.why_not:
             return _make_remark(rel_path, f"it is pinned, but {whole.why_not}")
         if request.beside and request.beside.cover(whole.text):
-            return _make_remark(rel_path, "it is pinned, but the program's own prompt says it")
+            return _make_remark(
+                rel_path, "it is pinned, but the chat program's own prompt already says this"
+            )
         kept_back = held_back(sight.viewer) if whole.is_part else ""
         label = framed(whole.label, _LABEL_CHARS)
         heading = request.phrases.labelled(request.phrases.pinned, label)

@@ -60,7 +60,7 @@ FEW_WAITING: Final = 16
 MESSAGE_TOKENS: Final = 4
 LAST_TURNS: Final = 2
 """What is named in these comes before what is only similar, as what was just said does."""
-_NO_PAST: Final = "the past was not searched in time"
+_NO_PAST: Final = "past turns were not searched in time"
 _TIED: Final = 60  # number of best results compared with recent turns
 _FEW: Final = 3  # where there is little room, lines are made so short that this many fit
 _WIDE_SHARE: Final = 20  # share of the room for one turn when many are wanted
@@ -199,7 +199,7 @@ class Retrieval:
             except EmbedderError as error:
                 if method != "dense":
                     raise
-                remark = f"there is no word in it to search for, and {error}"
+                remark = f"it contains no word to search for, and {error}"
                 tell(partial(Candidates, remarks=(remark,)))
                 return
             gatherer.add_named(result.named, self.memory.store.read_file)
@@ -477,7 +477,7 @@ class Retrieval:
             return _left_out(filling, gatherer, rel_path)
         by_meaning = "it is not similar in meaning" if result.method != "lexical" else ""
         why = by_meaning or "there is no embedding model"
-        none = f"it holds none of the words that were said, and {why}"
+        none = f"it contains none of the words of the message, and {why}"
         return gatherer.refused.get(rel_path, none)
 
     def _why_no_turn(

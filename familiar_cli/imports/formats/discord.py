@@ -128,7 +128,7 @@ def _line(number: int, raw: str, value: dict[str, Any]) -> SourceMessage:
 
 
 def _head(source: ForeignFile) -> dict[str, Any] | None:
-    """Read an export's header, before its messages; None if it is another file."""
+    """Read an export's header, before its messages; None if it is a different file."""
     about = object_head(source, "messages")
     # The date and range of the export are not properties of the chat.
     for name in ("exportedAt", "dateRange"):

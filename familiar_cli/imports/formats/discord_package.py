@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PROGRAM: Final = Program("discord_package", "discord")
 _COLUMNS: Final = ("ID", "Timestamp", "Contents")
-_ONE_SIDE: Final = "Discord's package has only what you said; the others' side is not in it"
+_ONE_SIDE: Final = "Discord's package contains only your own messages, not those of others"
 _CHANNEL: Final = "channel.json"
 _HEAD_BYTES: Final = 64 * 1024
 

@@ -332,8 +332,8 @@ class _Survey:
         text = shorten_list((f"{name!r} (line {lines[name]})" for name in names), _SHOWN_NAMES)
         what = counted(sum(doubtful.values()), "line")
         note = (
-            f"{what} with a colon taken as text, not as a speaker's: {text}; "
-            "`--format transcript` takes them as speakers"
+            f"{what} with a colon read as text, not as a speaker's: {text}; `--format transcript` "
+            "reads them as speakers"
         )
         return (note,)
 

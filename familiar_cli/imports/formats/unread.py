@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
 
 _ADVICE: Final = (
-    "It holds no character, lorebook or chat. Export those from the program, and import them; "
-    "all of SillyTavern comes with `familiar import-sillytavern DIR`."
+    "It contains no character, lorebook or chat. Export those from the program and import them; "
+    "`familiar import-sillytavern DIR` imports everything from SillyTavern."
 )
 
 

@@ -106,7 +106,7 @@ def _check_installed() -> None:
     except ImportError as error:
         raise NotFoundError(
             f"fastembed does not work here: {error}",
-            hint="Use a model of `familiar model list`, or install fastembed with pip.",
+            hint="Use a model from `familiar model list`, or install fastembed with pip.",
         ) from error
     logger.disable("fastembed")  # our errors say what it would print
 

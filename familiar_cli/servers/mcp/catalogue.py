@@ -164,7 +164,7 @@ def complete_argument(caller: Caller, argument: str, begun: str) -> list[str]:
 
 def _recall_prompt(caller: Caller, arguments: Mapping[str, str]) -> str:
     query, name = arguments["query"], arguments.get("person", "").strip()
-    parts = [f"Answer this with what you remember, and say which files it is from: {query}"]
+    parts = [f"Answer this from memory, and say which files it is from: {query}"]
     if name:
         parts.append(_tool_words(caller, "person", {"name": name}))
     parts.append(_tool_words(caller, "memory_search", {"query": query}))
@@ -174,7 +174,7 @@ def _recall_prompt(caller: Caller, arguments: Mapping[str, str]) -> str:
 def _continue_prompt(caller: Caller, arguments: Mapping[str, str]) -> str:
     channel = arguments.get("channel", "").strip()
     before = _tool_words(caller, "recent", {"channel": channel} if channel else {})
-    return f"Continue the conversation of which these are the last turns.\n\n{before}"
+    return f"Continue the conversation. These are its last turns.\n\n{before}"
 
 
 def _tool_words(caller: Caller, tool: str, arguments: Arguments) -> str:

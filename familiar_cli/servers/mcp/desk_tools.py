@@ -289,7 +289,7 @@ TOOLS: Final = (
     ),
     Tool(
         "memory_write",
-        "Write down now what was said lately.",
+        "Write recent turns to memory now.",
         {},
         memory_write,
         kind="add",

@@ -70,7 +70,7 @@ def memory_read(caller: Caller, arguments: Arguments) -> Answer:
     path, find = arguments.get("path"), arguments.get("find", "")
     files = [see(caller, p) for p in ([path] if path else _paths_about(caller, arguments))]
     items = [item for file in files for item in file.items(find)]
-    nothing = "The file is empty, or holds nothing that may be shown here."
+    nothing = "The file is empty, or contains nothing that may be shown here."
     if find:
         nothing = f"No line holds {framed(find)!r}; memory_read without `find` shows the file."
     notes = () if items else (nothing,)
@@ -111,7 +111,7 @@ def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
     ]
     if not rel_paths:
         raise NotFoundError(
-            f"No {granularity} memory is about {framed('_'.join(wanted))}",
+            f"There is no {granularity} memory for {framed('_'.join(wanted))}",
             hint=f"memory_list with folder {granularity} lists those that exist.",
         )
     return rel_paths
@@ -400,7 +400,8 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
     if channel not in channel_ids or not caller.viewer.sees_channel(channel):
         raise NotFoundError(
             f"There is no open channel {framed(channel)!r}",
-            hint="`recent` lists the open ones; private ones need a server started for them.",
+            hint="`recent` lists the open ones; a private one needs a server started with "
+            "--channel.",
         )
     return str(channel)
 
@@ -568,7 +569,7 @@ TOOLS: Final = (
     ),
     Tool(
         "person",
-        "What is known of a person.",
+        "What is known about a person.",
         {"name": text_of("Any of their names")},
         person,
         needs=("name",),

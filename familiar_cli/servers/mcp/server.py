@@ -434,7 +434,7 @@ def _name_tool(match: re.Match[str]) -> str:
     return match[0]
 
 
-_FOR_A_PERSON: Final = "That is for the person who runs this server."
+_FOR_A_PERSON: Final = "Only the person who runs this server can do that."
 
 
 @contextmanager

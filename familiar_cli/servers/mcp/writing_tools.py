@@ -376,7 +376,7 @@ def _text(values: dict[str, Any], name: str) -> str:
 TOOLS: Final = (
     Tool(
         "memory_create",
-        "Write a memory; a day gets what it lacks.",
+        "Write a memory; to a day, new lines are added.",
         {
             "content": text_of("Markdown"),
             "path": text_of("The file; default: that of date"),

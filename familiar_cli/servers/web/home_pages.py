@@ -294,9 +294,9 @@ def change_fact(asked: PageRequest) -> Redirect:
             if withdrawn:
                 where = number_spans(withdrawn)
                 notes.append(
-                    f"{counted(len(withdrawn), 'message')} it rests on will not be recalled; "
-                    f"the page of turn {where} can bring that back. Other lines that rest on it "
-                    "are listed by `familiar housekeep`."
+                    f"{counted(len(withdrawn), 'message')} behind it will not be recalled; the "
+                    f"page of turn {where} can undo that. `familiar housekeep` lists other lines "
+                    "based on it."
                 )
             return Redirect(to, tuple(notes))
         case other:

@@ -56,7 +56,7 @@ _USE: Final = "use"
 _SMALL_EMBEDDER: Final = "minilm-l6-v2"
 _SMALL_OF_OLLAMA: Final = "llama3.2:3b"
 _STARTS: Final = {  # what to do on this page, where the commands name another one
-    "local": "The page of the chat downloads it with one click.",
+    "local": "The chat page downloads it with one click.",
     "ollama": "Open the app Ollama, and test again.",
     "lmstudio": "Open LM Studio, start its server under Developer, and test again.",
     "llamacpp": "Start its server with a model, and test again.",
@@ -112,7 +112,7 @@ def keep_embedder(config: Path, packed: str) -> str:
         raise UsageError("That is not a model of the server; nothing was changed")
     url = base_url or PRESETS[preset].base_url
     set_values(config, {"embedding.base_url": url, "embedding.model": model})
-    return f"{model} finds memories by meaning once it has read them in the background."
+    return f"{model} will find memories by meaning once it has indexed them in the background."
 
 
 def missing_model(familiar: Familiar) -> Model | None:

@@ -59,7 +59,8 @@ def show_graph(request: PageRequest) -> Shown:
         return _graph_page(request, _graph_of(graph, clusters.values()), clusters)
     if cluster not in clusters:
         raise NotFoundError(
-            f"No cluster is around {cluster!r} now", hint="The page of all relations shows them."
+            f"There is no cluster around {cluster!r} now",
+            hint="The page of all relations shows them.",
         )
     opened = clusters[cluster]
     nodes = {page.path for page in opened.pages}

@@ -544,7 +544,7 @@ def begin_branch(request: asking.PageRequest) -> asking.Redirect:
         raise UsageError("The new conversation needs a name; nothing was changed")
     turn_id = asking.to_number(request.sent("turn"), "turn")
     result = change_turns.branch_channel(request.familiar, name, turn_id, _channel_in(request.form))
-    text = f"What follows here does not touch {result.branch.parent}."
+    text = f"What follows here does not affect {result.branch.parent}."
     return asking.Redirect(request.to("chat", channel=result.branch.channel_id), (text,))
 
 

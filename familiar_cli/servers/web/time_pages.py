@@ -74,7 +74,7 @@ def show_file_then(asked: PageRequest) -> Shown:
     state = days.at(day)
     listed = _list_directory(days, state.commit, rel_path) if state and text is None else []
     if rel_path and text is None and not listed:
-        raise NotFoundError(f"Nothing of {rel_path!r} was known on {day}")
+        raise NotFoundError(f"{rel_path!r} did not exist on {day}")
     values = {"day": day, "rel_path": rel_path, "crumbs": path_crumbs(rel_path), "listed": listed}
     front, body = split_front_matter(text or "")
     html = None

@@ -147,7 +147,7 @@ def restore_turn(request: PageRequest) -> Redirect:
     """Restore a withdrawn turn."""
     number = request.familiar.turn_number(request.path["turn"])
     done = restore_turns(request.familiar.history, [number])
-    text = "It counts again." if done else "It counted already; nothing was changed."
+    text = "It is current again." if done else "It is already current; nothing was changed."
     return Redirect(request.to("turns", number), (text,))
 
 

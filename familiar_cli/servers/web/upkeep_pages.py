@@ -339,10 +339,10 @@ _GENERAL: Final = "general"
 _CONTROLS: Final = {
     "language": "Language of its memory and headings",
     "timezone": "Timezone",
-    "memory_writer.auto": "Write memory by itself",
+    "memory_writer.auto": "Write memory automatically",
     "memory_writer.apply": "What the writer wrote",
-    "consolidation.auto": "Make days, weeks and months by itself",
-    "distill.auto": "Make digests by itself",
+    "consolidation.auto": "Make days, weeks and months automatically",
+    "distill.auto": "Make digests automatically",
     "embedding.model": "Search by meaning with",
     "sync.auto": "Sync by itself",
 }

@@ -194,7 +194,7 @@ class Appender:
         if last is None or last[2] == chat_id or last[1] <= in_ms(first.turn.at):
             return
         raise RefusedError(
-            f"Channel {self._channel_id!r} goes on until {from_ms(last[1]):%Y-%m-%d %H:%M}, and "
+            f"Channel {self._channel_id!r} continues until {from_ms(last[1]):%Y-%m-%d %H:%M}, and "
             f"turns are only added at its end; the chat's lines from "
             f"{first.turn.at:%Y-%m-%d %H:%M} on were not imported",
             hint="Add `--channel NAME` to import into a new channel.",
@@ -511,7 +511,7 @@ def withdraw_doubles(
         became = states.get(original)
         if not is_double or not became or became.superseded_by or became.withdrawn:
             raise ConflictError(
-                f"Turn {double} is no longer a double of turn {original}; nothing was changed",
+                f"Turn {double} is no longer a duplicate of turn {original}; nothing was changed",
                 hint="Reject the plan, and run `familiar housekeep doubles --propose` again.",
             )
     left = [turn for turn in originals if not states[turn].withdrawn]

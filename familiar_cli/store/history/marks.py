@@ -245,8 +245,8 @@ def _check_not_replaced(connection: sqlite3.Connection, turn_ids: Collection[int
         for other, became in others.items():
             if not became.superseded_by and not became.withdrawn and other not in turn_ids:
                 raise RefusedError(
-                    f"Turn {turn_id} was replaced by turn {other}, which still stands; nothing was "
-                    "changed",
+                    f"Turn {turn_id} was replaced by turn {other}, which is still current; "
+                    "nothing was changed",
                     hint=f"Run `familiar history withdraw {other}`.",
                 )
 

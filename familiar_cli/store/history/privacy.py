@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 OPENED: Final = (
-    "Several people speak here now: everybody can hear what is said in this conversation from now "
-    "on, and what was said before stays private"
+    "Several people speak here now: from now on, everybody can see what is said in this "
+    "conversation; what was said before stays private"
 )
 """The notice to whoever makes a group of a one-to-one conversation."""
 

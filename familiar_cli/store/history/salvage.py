@@ -319,7 +319,7 @@ def _salvage_file(path: Path, *, dry_run: bool) -> SalvageResult:
     turns = _read_turns(pages, schema.get("turns", (0, ""))[0], loose)
     if not turns:
         raise FamiliarError(
-            f"No turn can be read out of {str(path)!r}; nothing was changed",
+            f"No turn can be recovered from {str(path)!r}; nothing was changed",
             hint="Replace it with a backup copy, or move it away to start a new history.",
         )
     others = {name: found for name, found in schema.items() if _is_kept(name)}

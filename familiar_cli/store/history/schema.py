@@ -219,8 +219,8 @@ def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
         )
     if owner == _EARLIER_ID:
         raise RefusedError(
-            f"The history {str(path)!r} was written before the first release, whose files are not "
-            "read any more; it was not changed",
+            f"The history {str(path)!r} was written before the first release, whose files are no "
+            "longer supported; it was not changed",
             hint="With the version that wrote it, run `familiar history export --format jsonl`; "
             "then import the result: `familiar import FILE`.",
         )
@@ -352,6 +352,6 @@ def _error_for(error: sqlite3.Error, path: Path) -> FamiliarError:
 def _damaged_history(path: Path, error: object) -> BadInputError:
     return BadInputError(
         f"The history {str(path)!r} is damaged or not a history ({error}); it was not changed",
-        hint="Replace it with a backup copy, or get what can be read out of it: `familiar history "
+        hint="Replace it with a backup copy, or recover what can be read: `familiar history "
         "salvage`.",
     )

@@ -521,7 +521,7 @@ def _of_run(history: History, run: str) -> tuple[Commit, ...]:
     if not commits:
         raise errors.NotFoundError(
             f"No change belongs to the run {run!r}",
-            hint="Look its id up: `familiar memory log --json` gives it as `run_id`.",
+            hint="`familiar memory log --json` gives the id as `run_id`.",
         )
     return commits
 

@@ -285,7 +285,9 @@ class Consolidator:
             self.report.failed.append(error)
         self._bad_replies += 1
         if self._bad_replies >= MOST_BAD_REPLIES and not self.stopped:
-            self.stopped = f"{MOST_BAD_REPLIES} replies in a row were unusable; it is tried later"
+            self.stopped = (
+                f"{MOST_BAD_REPLIES} replies in a row were unusable; it will be retried later"
+            )
 
     def _note(
         self, period_state: PeriodState, wanted: periods.PlannedDigest, page: periods.Made | None

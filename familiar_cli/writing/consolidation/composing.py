@@ -61,7 +61,7 @@ def best_sources(sources: Iterable[tuple[T, EvidenceText]], text: str) -> list[T
 MOST_LINE_CHARS: Final = 600
 MOST_SUMMARY_CHARS: Final = 4_000
 _SHOWN_CHARS: Final = 200
-_NOT_SAID: Final = "it rests on none of the sources"
+_NOT_SAID: Final = "it is based on none of the sources"
 
 
 def read_reply(text: str, items: Sequence[SourceItem], *, strict: bool = False) -> DraftedSummary:

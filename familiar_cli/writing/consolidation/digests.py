@@ -65,7 +65,7 @@ def run_notifier(command: Sequence[str], message: str, *, timeout_s: float) -> s
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"The notification {command[0]!r} took longer than {timeout_s:g} s and was ended"
+        return f"The notification {command[0]!r} took longer than {timeout_s:g} s and was stopped"
     except (OSError, ValueError) as error:
         return f"The notification {command[0]!r} could not be run: {error}"
     if process.returncode:

@@ -238,7 +238,9 @@ class PeriodStates(Struct):
         if broken:
             return PeriodState(day, "waits", sessions, broken[0].problem)
         if not sessions and own and self._was_emptied(day, own):
-            return PeriodState(day, "stale", (), "its sessions are empty or of another day now")
+            return PeriodState(
+                day, "stale", (), "its sessions are now empty or belong to another day"
+            )
         if not sessions:
             is_there = any(file.says for file in self.library.daily.get(day, ()))
             return PeriodState(day, "made" if is_there else "nothing")

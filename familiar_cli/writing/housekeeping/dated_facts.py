@@ -97,7 +97,7 @@ def _contradictions_in(note: MemoryText, options: Options) -> Iterator[Finding]:
         if not _do_differ(ordered):
             continue
         after = _with_ends(note, ordered, options.phrases)
-        hint = "If the newest is right, say until when the older was, or remove it."
+        hint = "If the newest is right, add an end date to the older one, or remove it."
         yield Finding(
             (note.rel_path,),
             f"{label}: {len({value for *_, value in values})} values on different days; the newest"
@@ -186,7 +186,7 @@ def _written_day(statement: Statement, note: MemoryText) -> date:
     return statement.day or note.modified.date()
 
 
-_PAST_HINT: Final = "Write what came of it, with the date, or remove it."
+_PAST_HINT: Final = "Write what became of it, with the date, or remove it."
 _OLD_HINT: Final = (
-    "Ask whether it is still true; then give it today's date, confirm it, or say until when it was."
+    "Ask whether it is still true; then give it today's date, confirm it, or add an end date."
 )

@@ -192,7 +192,7 @@ class Options(Struct, frozen=True):
         similarity: Minimum share of common word runs of near duplicates, 0 to 1.
         max_file_bytes: Size limit of a file.
         day_of_turn: Returns the day of a turn by number; None: no such turn.
-        fallen: Describes those of some turns that no longer stand.
+        fallen: Describes which of some turns were replaced or withdrawn.
         numbering: Resolves the turns that lines cite.
         doubles: Finds the channels that repeat turns of others.
         phrases: Language of repairs.

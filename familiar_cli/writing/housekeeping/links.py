@@ -357,7 +357,7 @@ def check_relations(corpus: Corpus, options: Options) -> Iterator[Finding]:
             yield _relation_finding(
                 note,
                 lines.unread,
-                f"{counted(len(lines.unread), 'line')} below Relations leads to nobody",
+                f"{counted(len(lines.unread), 'line')} below Relations refers to nobody",
                 "Write `- sister of [Robin](discord-42.md)`: a relation, then a link.",
             )
         leads = ((one, _target_page(one, note, corpus)) for one in lines.relations)

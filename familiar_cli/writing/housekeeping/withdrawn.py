@@ -106,8 +106,8 @@ def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
     count = len(whole) + len(by_hand)
     yield Finding(
         (note.rel_path,),
-        f"{counted(count, 'line')} {'repeats' if count == 1 else 'repeat'} what rests on turns "
-        "that no longer stand",
+        f"{counted(count, 'line')} {'repeats' if count == 1 else 'repeat'} text "
+        "based on replaced or withdrawn turns",
         quote_lines(note, sorted([*whole, *by_hand])),
         repair=(PlannedFile(note.rel_path, note.text, after),) if whole else (),
         hint=_hint(whole, [], by_hand),
@@ -165,13 +165,17 @@ def _stands_over_others(texts: list[str], at: int) -> bool:
 def _finding_line(whole: list[int], parts: list[int], by_hand: list[int]) -> str:
     alone, some = len(whole) + len(by_hand), len(parts)
     if not alone:
-        return f"{counted(some, 'line')} {_rest_words(some)} in part on turns that no longer stand"
+        return (
+            f"{counted(some, 'line')} {_based_words(some)} in part on replaced or withdrawn turns"
+        )
     and_some = f", and {some} more in part" if some else ""
-    return f"{counted(alone, 'line')} {_rest_words(alone)} on turns that no longer stand{and_some}"
+    return (
+        f"{counted(alone, 'line')} {_based_words(alone)} on replaced or withdrawn turns{and_some}"
+    )
 
 
-def _rest_words(count: int) -> str:
-    return "rests" if count == 1 else "rest"
+def _based_words(count: int) -> str:
+    return "is based" if count == 1 else "are based"
 
 
 def _reason_words(gone: Collection[int], fallen: Mapping[int, str]) -> str:

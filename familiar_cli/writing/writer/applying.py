@@ -103,7 +103,7 @@ class BatchApplier(Struct):
             return self._refuse(operation, "unreadable", str(error))
         if operation.op in REWRITES and shrinks_by_half(text, after, operation):
             self.held.append(operation)
-            return self._refuse(operation, "shrink", "more than half of it would be gone; held")
+            return self._refuse(operation, "shrink", "more than half of it would be removed; held")
         if after == text and operation.op == "supersede":
             return self._refuse(operation, "changed", "the line was changed meanwhile")
         if after == text and operation.op == "add_bullets":

@@ -384,8 +384,8 @@ class _WriterPass:
         if self._mode == "apply":
             self._mode, self.draft = "review", Draft(self._store)
         self.report.notices.append(
-            f"{self._model.name} is too weak to write alone: only what the turns themselves say is "
-            f"proposed, and it {will} for review."
+            f"{self._model.name} is too weak to write on its own: it only proposes what the turns "
+            f"themselves say, which {will} for review."
         )
 
     def batches(self, piece: Sequence[Turn]) -> tuple[Batch, ...]:

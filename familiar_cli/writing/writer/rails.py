@@ -83,7 +83,7 @@ _UNSUPPORTED: Final = "the turns it names share none of its words; it is held fo
 ASK_AGAIN_DAYS: Final = 30
 """How long something counts as impossible before the familiar asks again."""
 
-_OF_LORE: Final = "only the lore that was shown says so"
+_OF_LORE: Final = "only lorebook entries in the prompt say so"
 _LINK: Final = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|\[\[([^\[\]]*)\]\]")
 _OWN_WORDS: Final = (RELATIONS, "wishes")  # sections in which nobody can speak for another person
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice|lore)\b", re.IGNORECASE)
@@ -597,7 +597,7 @@ def _check_alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> 
     others += [slug for slug in grounds.others(name) if slug != person.slug]
     if others or key == key_of(grounds.name):
         raise _RefusedError(
-            "identity", "someone else has that name; only an account tells them apart"
+            "identity", "someone else has that name; only accounts distinguish them"
         )
     if not any(key in fold(words) for words in grounds.words_of(line.turns)):
         raise _RefusedError("evidence", "that name was not said in the turns it cites")

@@ -220,7 +220,7 @@ def test_what_else_a_task_says_is_neither_a_task_nor_a_block_of_code() -> None:
 
 def test_reminders_that_are_no_list_are_told_of(store) -> None:
     plan = take(store, {"SOUL.md": b"s", "REMINDERS.md": b"Call Anna some day.\n"})
-    assert "REMINDERS.md contains no list, so none of it is ever due" in plan.report.warnings
+    assert "REMINDERS.md contains no list, so nothing in it can be due" in plan.report.warnings
     assert store.read_file("reminders.md") == "Call Anna some day.\n"
 
 

@@ -187,7 +187,7 @@ OPEN = {"no-cors /health": [0, None]}
         (HERE, HEALTHY | {"cors /v1/models": [401, {}]}, PAGE, "needs a token"),
         (HERE, {"cors /health": [421, {}]}, PAGE, 'hosts = ["127.0.0.1:8765"]'),
         (HERE, {"cors /health": [200, {"hello": 1}]}, PAGE, "is not familiar serve"),
-        (HERE, {}, "https://tavern.example", "under https cannot ask"),
+        (HERE, {}, "https://tavern.example", "under https cannot reach"),
         (HERE, HEALTHY | {"cors /v1/models": [200, {"data": []}]}, PAGE, "familiar init NAME"),
     ],
 )

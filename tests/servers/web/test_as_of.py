@@ -84,7 +84,7 @@ def test_the_diary_says_what_was_learned_from_a_day_that_was_imported(client) ->
 def test_the_day_of_writing_is_told_second(client) -> None:
     learn()
     page = seen(client.get("/asof"))
-    assert page.index("Nothing that was written down rests on this day") < page.index("Written on")
+    assert page.index("Nothing in memory is based on this day") < page.index("Written on")
 
 
 def test_a_line_written_by_hand_keeps_its_day_of_writing(client) -> None:

@@ -210,7 +210,7 @@ def test_local_ignores_an_address() -> None:
 
 def test_a_server_needs_a_model() -> None:
     choice = choose_embedder(EmbeddingSettings(base_url="http://127.0.0.1:1/v1"), None)
-    assert "names no model" in choice.reason
+    assert "does not name a model" in choice.reason
     assert "embedding.model NAME" in choice.hint
 
 

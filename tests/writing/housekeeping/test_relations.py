@@ -27,7 +27,7 @@ def test_what_leads_nowhere_is_told(look) -> None:
         "relations",
         {"people/a.md": page("A", "likes tea", "knows [B](b.md)", "sister of Robin")},
     )
-    assert finding.message == "1 line below Relations leads to nobody"
+    assert finding.message == "1 line below Relations refers to nobody"
     assert other.message == "2 relations to somebody without a file"
     assert [quote.line for quote in other.evidence] == [6, 7]
 

@@ -38,7 +38,7 @@ def test_a_line_is_taken_out_or_keeps_the_turns_that_stand(look) -> None:
     )
     assert [quote.line for quote in finding.evidence] == [3, 7, 8, 10]
     assert finding.message == (
-        "2 lines rest on turns that no longer stand, and 2 more in part: "
+        "2 lines are based on replaced or withdrawn turns, and 2 more in part: "
         "turn 1 was withdrawn, turn 2 was replaced by turn 9"
     )
     assert "takes out 1 line and keeps 2 lines" in finding.hint

@@ -288,7 +288,7 @@ def _source_node(
     sent = sum(flow.sent_tokens for _, flow, _ in placed)
     note = f"{use.used_tokens} of {use.budget_tokens}" if use else str(sent)
     lost = sum(flow.lost_tokens for _, flow, _ in placed)
-    question = f"\n{lost} tokens more were offered" if lost else ""
+    question = f"\n{lost} more tokens were offered" if lost else ""
     title = f"layer {layer}\n{note} tokens used{question}"
     return SankeyNode(frame.columns[1], top, height, layer, 0.0, layer, "", note, title)
 

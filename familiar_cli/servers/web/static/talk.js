@@ -123,7 +123,7 @@ async function take(form, button) {
   if (what === "say") box.value = "";
   if (what === "say" && picture) picture.value = "";
   toEnd();
-  let ended = "The connection broke off. Reload the page to see what was saved.", isShown = false;
+  let ended = "The connection was lost. Reload the page to see what was saved.", isShown = false;
   const finish = (html) => {
     const follows = isAtEnd();
     isShown = show(html, reply.textContent ? reply : null);
@@ -167,7 +167,7 @@ async function take(form, button) {
 async function swap(form, button) {
   const body = bodyOf(form, button);
   setBusy(true);
-  let ended = "That did not arrive. Reload the page to see what was saved.";
+  let ended = "That could not be sent. Reload the page to see what was saved.";
   try {
     const answer = await fetch(form.action, { method: "POST", body });
     ended = show(await answer.text(), lastReply()) ? "" : status.textContent;

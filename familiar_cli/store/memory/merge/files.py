@@ -206,10 +206,10 @@ _ENTRY: Final = re.compile(r"^- .*<!-- conflict (\{.*\}) -->[ \t\r]*$", re.MULTI
 _HEAD: Final = """\
 # Conflicts
 
-Two machines changed these files, each in its own way. What both changed was put together; where
-they differ the file holds one version, and the copy that is listed here is the whole of the other.
-No copy is searched or shown to a model. `familiar sync resolve` shows the differences and settles
-them.
+Two machines changed these files, each in its own way. Their changes were combined; where they
+differ, the file holds one version, and the copy listed here is the complete other version.
+Copies are not searched or shown to a model. `familiar sync resolve` shows the differences and
+resolves them.
 
 """
 
