@@ -60,7 +60,7 @@ def test_why_tells_of_files_that_are_there_and_that_are_not(root) -> None:
     assert data("context", "--why", HERON)["verdict"] == "kept"
     absent = data("context", "--why", "lore/imported/kazahaya-station/shelf-nine.md")
     assert absent["verdict"] == "absent"
-    assert any("holds none of the words" in reason for reason in absent["reasons"])
+    assert any("contains none of the words" in reason for reason in absent["reasons"])
 
 
 def test_a_filter_is_asked_and_stands_in_the_record(root) -> None:

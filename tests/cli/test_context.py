@@ -94,7 +94,7 @@ def test_a_diff_shows_what_changed_since_another_turn(root) -> None:
 def test_a_diff_without_a_difference_says_so(root) -> None:
     result = run("context", "9", "--diff", "9")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "sent the same messages" in result.stderr
+    assert "same messages were sent" in result.stderr
 
 
 def test_a_diff_is_also_data(root) -> None:

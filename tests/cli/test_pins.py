@@ -216,7 +216,7 @@ class TestElsewhere:
         everything = system("--tier", "4")
         assert everything.count("Half a thought.") == 1
         assert "pinned: true" not in everything
-        assert "place of its own" in offered("--tier", "4")["scratch.md"]["reason"]
+        assert "included elsewhere" in offered("--tier", "4")["scratch.md"]["reason"]
 
     def test_a_file_of_the_character_keeps_its_place_and_hides_its_front_matter(
         self, memory

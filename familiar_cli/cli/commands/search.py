@@ -327,7 +327,7 @@ def _tell(
     if found.hint:
         out.note(f"hint: {hint_sentence(found.hint)}")
     if not (found.hits or has_turns):
-        past = "" if is_all else "--past searches what was said; "
+        past = "" if is_all else "--past searches past turns; "
         out.note(
             f"Nothing was found in memory {_WAYS[found.method]}{_above(min_score)}. "
             f"{past}`familiar memory list` lists all files."

@@ -103,10 +103,10 @@ def test_what_is_forgotten_leaves_memory_and_recall_until_it_is_restored(client,
     MemoryStore(root.parents[1]).write_file("topics/boats.md", "# Boats\n\n- Robin paints boats.\n")
     assert "will not be recalled" in shown(say(client, root, "paint boats", "forget"))
     assert "paints boats" not in root.read_text("utf-8") + twin.read_text("utf-8")
-    assert "does not count" in shown(client.get("/turns/1"))
+    assert "replaced or withdrawn" in shown(client.get("/turns/1"))
     client.post("/turns/1/restore")
     client.post("/journal/HEAD/undo")
-    assert "does not count" not in shown(client.get("/turns/1"))
+    assert "replaced or withdrawn" not in shown(client.get("/turns/1"))
     assert "paints boats" in root.read_text("utf-8")
 
 

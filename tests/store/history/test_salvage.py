@@ -94,7 +94,7 @@ def test_a_file_of_noise_stays_as_it_is(tmp_path) -> None:
     path = tmp_path / "history.db"
     content = random.Random(3).randbytes(50_000)
     path.write_bytes(content)
-    with pytest.raises(FamiliarError, match="No turn can be read"):
+    with pytest.raises(FamiliarError, match="No turn can be recovered"):
         salvage(path)
     assert path.read_bytes() == content
     assert [entry.name for entry in tmp_path.iterdir()] == ["history.db"]

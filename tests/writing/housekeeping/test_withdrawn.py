@@ -80,7 +80,7 @@ def test_a_withdrawn_turn_leaves_memory_by_way_of_the_desk() -> None:
         standing.withdraw_turns(store, [1])
 
     (finding,) = data("housekeep", "withdrawn", "--propose")["findings"]
-    assert finding["message"].startswith("1 line rests in part")
+    assert finding["message"].startswith("1 line is based in part")
     assert "withdrawn" in run("doctor").stdout
     run("review", "apply", finding["plan_id"], "--all")
     notes = (root / "memory" / "notes.md").read_text("utf-8")
