@@ -30,6 +30,9 @@ SETTLED_NS: Final = 3_000_000_000
 """Age at which a change's timestamp can be trusted: FAT counts in steps of two seconds, and a file
 server's clock may be slightly off."""
 
+_FINE_NS: Final = 100_000_000  # the same on local disks of Linux, whose steps are 10 ms or less
+
+
 ON_WINDOWS: Final = os.name == "nt"
 """Whether other programs can block reading, replacing or deleting files. Tests may override it."""
 
@@ -141,8 +144,36 @@ def stamp_of(status: os.stat_result, looked_ns: int) -> FileStamp:
     """
     mtime_ns = status.st_mtime_ns
     ctime_ns = mtime_ns if ON_WINDOWS else status.st_ctime_ns
-    settled = looked_ns - max(mtime_ns, ctime_ns) > SETTLED_NS
+    age_ns = looked_ns - max(mtime_ns, ctime_ns)
+    settled = age_ns > SETTLED_NS or (age_ns > _FINE_NS and _has_fine_times(status))
     return FileStamp(status.st_size, mtime_ns, ctime_ns, settled)
+
+
+def _has_fine_times(status: os.stat_result) -> bool:
+    """Tell whether a file's times have more digits than milliseconds, from this system's clock."""
+    return status.st_ctime_ns % 1_000_000 > 0 and is_local_disk(status.st_dev)
+
+
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_LOCAL: Final = {"btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs"}
+
+
+@lru_cache(maxsize=16)
+def is_local_disk(device: int) -> bool:
+    """Tell whether all writers of a file system go through this kernel; only Linux says so."""
+    if sys.platform != "linux":
+        return False
+    target = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with _MOUNTS.open(encoding="utf-8", errors="replace") as mounts:
+            kinds = {
+                line.partition(" - ")[2].split(" ", 1)[0]
+                for line in mounts
+                if line.split(" ", 3)[2] == target
+            }
+    except (OSError, IndexError):
+        return False
+    return bool(kinds) and kinds <= _LOCAL
 
 
 def path_of(name: str) -> Path:

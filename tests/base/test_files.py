@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from familiar_cli.base import files
 from familiar_cli.base.errors import LockedError
 from familiar_cli.base.files import (
     SETTLED_NS,
@@ -220,9 +221,10 @@ def test_a_disk_makes_no_file_where_one_is(tmp_path) -> None:
 
 def status(size: int, changed_ns: int, step_ns: int, *, restored: bool = False) -> SimpleNamespace:
     """Return what a file system that tells time in such steps says of a file."""
-    told_ns = changed_ns - changed_ns % step_ns
+    first_ns = 123 if step_ns < 10**9 else 0  # a kernel's steps begin anywhere
+    told_ns = changed_ns - (changed_ns - first_ns) % step_ns
     return SimpleNamespace(
-        st_size=size, st_mtime_ns=0 if restored else told_ns, st_ctime_ns=told_ns
+        st_size=size, st_mtime_ns=0 if restored else told_ns, st_ctime_ns=told_ns, st_dev=0
     )
 
 
@@ -231,14 +233,25 @@ moments = st.integers(min_value=0, max_value=20_000_000_000)
 
 @given(
     st.lists(moments, min_size=3, max_size=3).map(sorted),
-    st.sampled_from([1, 4_000_000, 1_000_000_000, 2_000_000_000]),
+    st.sampled_from([1, 4_000_000, 10_000_000, 1_000_000_000, 2_000_000_000]),
+    st.booleans(),
     st.booleans(),
 )
-def test_no_edit_after_a_look_goes_unseen_whatever_the_steps_of_time(order, step, restored) -> None:
+def test_no_edit_after_a_look_goes_unseen_whatever_the_steps_of_time(
+    order, step, restored, local
+) -> None:
     first, looked, second = order
-    seen = stamp_of(status(7, first, step), looked)
-    now = stamp_of(status(7, second, step, restored=restored and os.name != "nt"), 10**12)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "is_local_disk", lambda _: local)
+        seen = stamp_of(status(7, first, step), looked)
+        now = stamp_of(status(7, second, step, restored=restored and os.name != "nt"), 10**12)
     assert not now.shows_no_change_since(seen)
+
+
+@pytest.mark.parametrize(("step", "settled"), [(10_000_000, True), (1_000_000_000, False)])
+def test_fine_times_of_a_local_disk_are_trusted_soon(monkeypatch, step, settled) -> None:
+    monkeypatch.setattr(files, "is_local_disk", lambda _: True)
+    assert stamp_of(status(7, 10**12, step), 10**12 + 10**9).settled is settled
 
 
 @given(moments, st.integers(min_value=SETTLED_NS + 1), st.integers(min_value=0))

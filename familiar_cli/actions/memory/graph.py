@@ -245,7 +245,7 @@ def neighbourhood(
     """
     with closing(familiar.relations()) as graph:
         unread = graph.refresh(thorough=thorough, within_s=within_s)
-        center = _find_page(familiar, graph, name, thorough=thorough)
+        center = _find_page(familiar, graph, name, thorough=thorough, within_s=within_s)
         nodes, edges = graph.around(center, depth, viewer=viewer, most=MOST_NODES, links=links)
         kept = graph.once(edges)
     is_cut = len(nodes) >= MOST_NODES
@@ -410,13 +410,17 @@ def pages_by_nearness(pages: Iterable[str], near: Neighbours) -> list[str]:
     return list(reached)
 
 
-def _find_page(familiar: Familiar, graph: RelationIndex, name: str, *, thorough: bool) -> str:
+def _find_page(
+    familiar: Familiar, graph: RelationIndex, name: str, *, thorough: bool, within_s: float
+) -> str:
     """Find the page with a path, else a person's page, else the page with a title."""
     for path in (name, f"{name}.md"):
-        if path in graph.titles([path]):
+        if graph.has_page(path):
             return path
     try:
-        return _find_person(familiar, name, thorough=thorough)
+        with closing(familiar.names()) as names:
+            names.refresh(thorough=thorough, within_s=within_s)
+            return people_path(find_person(familiar, names, name))
     except NotFoundError:
         items = graph.named(name)
     if len(items) == 1:
@@ -429,13 +433,6 @@ def _find_page(familiar: Familiar, graph: RelationIndex, name: str, *, thorough:
         f"No person, place or topic is called {name!r}",
         hint="`familiar graph` lists all relations, `familiar people list` everyone.",
     )
-
-
-def _find_person(familiar: Familiar, name: str, *, thorough: bool) -> str:
-
-    with closing(familiar.names()) as names:
-        names.refresh(thorough=thorough)
-        return people_path(find_person(familiar, names, name))
 
 
 SOURCE: Final = "import-graph"

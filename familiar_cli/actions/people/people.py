@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
+from math import inf
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ from familiar_cli.store.memory.aliases import (
     SharedName,
     main_slug,
     names_of,
+    slug_in,
 )
 from familiar_cli.store.memory.layout import people_path
 from familiar_cli.store.memory.mentions import without_honorific
@@ -78,16 +80,20 @@ class PersonPage(Struct, frozen=True):
     last_seen: str | None
 
 
-def people_of(familiar: Familiar, *, thorough: bool = True, viewer: Viewer = OWNER) -> KnownPeople:
+def people_of(
+    familiar: Familiar, *, thorough: bool = True, within_s: float = inf, viewer: Viewer = OWNER
+) -> KnownPeople:
     """List everyone who has a file or has spoken.
 
     Args:
-        viewer: Who will see the names.
+        familiar: The familiar.
         thorough: Check every file; otherwise only those in directories that have changed, without
             sizes.
+        within_s: Stop reading changed files after this many seconds.
+        viewer: Who will see the names.
     """
     with closing(familiar.names()) as names:
-        names.refresh(thorough=thorough)
+        names.refresh(thorough=thorough, within_s=within_s)
         files = {person.slug: person for person in names.people()}
         collisions = tuple(names.collisions())
     speakers = speakers_of(familiar, viewer)
@@ -116,13 +122,22 @@ def _shown_name(slug: str, names: Sequence[str], label: str) -> str:
     return names[0]
 
 
-def show_person(familiar: Familiar, person: str, *, viewer: Viewer = OWNER) -> PersonPage:
+def show_person(
+    familiar: Familiar,
+    person: str,
+    *,
+    within_s: float = inf,
+    viewer: Viewer = OWNER,
+) -> PersonPage:
     """Return a person's file; `person` is a slug, `platform:id` or any name.
 
     A name may have an honorific that the file lacks, or the reverse: `Saraさん`. People without a
     file have an empty one.
 
     Args:
+        familiar: The familiar.
+        person: Who is asked for.
+        within_s: Stop reading changed files after this many seconds.
         viewer: Who will see the names.
 
     Raises:
@@ -130,7 +145,7 @@ def show_person(familiar: Familiar, person: str, *, viewer: Viewer = OWNER) -> P
         UsageError: Several people have it.
     """
     with closing(familiar.names()) as names:
-        names.refresh(thorough=True)
+        names.refresh(thorough=True, within_s=within_s)
         slug = find_person(familiar, names, person, loosely=True, viewer=viewer)
         shared = shared_names(names, slug)
     rel_path = people_path(slug)
@@ -179,6 +194,8 @@ def find_person(
     slug = _slug_of(person)
     if person in known or slug in known:
         return person if person in known else str(slug)
+    if _has_file(familiar, person):  # it has not been read yet
+        return person
     target = fold_word(one_line(person))
     called = {match for match in known if fold_word(match) == target}.union(
         names.called(person),
@@ -222,6 +239,13 @@ def _names_of(author: Author) -> set[str]:
 def _private_names(familiar: Familiar, own: Collection[str]) -> set[str]:
     """Return the owner's case-folded names anywhere, which their file does not tell others."""
     return {fold_word(one_line(name)) for name in names_used_by(familiar.history, own)}
+
+
+def _has_file(familiar: Familiar, slug: str) -> bool:
+    path = people_path(slug)
+    with suppress(FamiliarError):
+        return slug_in(path) == slug and familiar.memory.exists(path)
+    return False
 
 
 def _slug_of(person: str) -> str | None:

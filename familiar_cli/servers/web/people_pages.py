@@ -12,7 +12,7 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.servers.web.asking import PageRequest, Redirect, Shown, WebPage
 from familiar_cli.servers.web.drawing import render_markdown
 from familiar_cli.servers.web.fact_rows import fact_rows
-from familiar_cli.servers.web.relation_pages import READ_S, draw_graph
+from familiar_cli.servers.web.relation_pages import READ_S, draw_graph, read_names
 from familiar_cli.store.history.selection import people_in
 from familiar_cli.store.memory.aliases import main_account
 from familiar_cli.store.memory.layout import PEOPLE_DIR
@@ -26,18 +26,21 @@ _PEOPLE_A_PAGE: Final = 200
 
 def show_people(request: PageRequest) -> Shown:
     """Return everyone known."""
-    found = people.people_of(request.familiar, thorough=False)
+    unread = read_names(request)
+    found = people.people_of(request.familiar, thorough=False, within_s=0)
     start = request.number("from") or 0
     shown = found.people[start : start + _PEOPLE_A_PAGE]
     more = start + _PEOPLE_A_PAGE if len(found.people) > start + _PEOPLE_A_PAGE else None
-    return Shown("people", {"people": shown, "shared": found.collisions, "more": more})
+    values = {"people": shown, "shared": found.collisions, "more": more, "unread": unread}
+    return Shown("people", values)
 
 
 def show_one_person(request: PageRequest) -> Shown | Redirect:
     """Return a person: facts, relations, and channels; a file of another kind as a file."""
     familiar, viewer = request.familiar, request.viewer
+    unread = read_names(request, thorough=True)
     try:
-        person = people.show_person(familiar, request.path["person"])
+        person = people.show_person(familiar, request.path["person"], within_s=0)
     except FamiliarError:
         if rel_path := _file_of_person(request):
             return Redirect(request.to("memory", rel_path))
@@ -50,7 +53,7 @@ def show_one_person(request: PageRequest) -> Shown | Redirect:
             viewer=familiar.privacy.owner(),
             links=False,
             thorough=False,
-            within_s=READ_S,
+            within_s=0 if unread else READ_S,
         )
         related = draw_graph(request, near)
     facts = facts_in(familiar, person.rel_path, person.text, viewer)
@@ -62,6 +65,7 @@ def show_one_person(request: PageRequest) -> Shown | Redirect:
         "person",
         {
             "person": person,
+            "unread": unread,
             "summary": render_markdown(
                 summary, person.rel_path, request.base, familiar.numbering, viewer
             ),

@@ -158,7 +158,9 @@ def finish_reading(paths: FamiliarPaths) -> None:
                 suppress(FamiliarError),
                 Familiar(paths) as familiar,
                 closing(familiar.relations()) as graph,
+                closing(familiar.names()) as names,
             ):
+                names.refresh()
                 familiar.index.refresh()
                 fact_days(familiar).read(familiar, _ALL_S)
                 graph.refresh()
@@ -173,6 +175,15 @@ def finish_reading(paths: FamiliarPaths) -> None:
     reading = threading.Timer(_AFTER_S, read)
     reading.daemon = True
     reading.start()
+
+
+def read_names(asked: PageRequest, *, thorough: bool = False) -> int:
+    """Read changed files of people; return how many are still read in the background."""
+    with closing(asked.familiar.names()) as names:
+        unread = names.refresh(thorough=thorough, within_s=READ_S)
+    if unread:
+        finish_reading(asked.familiar.paths)
+    return unread
 
 
 def known_facts(asked: PageRequest, within_s: float = READ_S) -> tuple[Sequence[DatedFact], int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from math import inf
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -325,28 +326,32 @@ class Aliases(PageIndex[NamedPerson]):
         result = self._slugs([key for (key,) in rows])
         return [SharedName(key, result[key]) for (key,) in rows]
 
-    def refresh(self, *, thorough: bool = False) -> None:
+    def refresh(self, *, thorough: bool = False, within_s: float = inf) -> int:
         """Read changed files in `people/`. Progress is kept if interrupted.
 
         Args:
             thorough: Check every file even if the directory is unchanged.
+            within_s: Time limit in seconds after which no further file is started.
+
+        Returns:
+            Number of files still to read.
 
         Raises:
             FamiliarError: The directory or the index cannot be used.
         """
         if self._is_current():
-            return
+            return 0
         signature = self._signature_of_directory()
         if signature is None and not self._exists():
-            return
+            return 0
         state = self._state()
         is_large = int(state.get("count", 0)) > MOST_STATS
         if is_large and state.get("directory") == signature and not thorough:
-            return  # checking the directory is enough
+            return 0  # checking the directory is enough
         there = self._scan() if signature else {}
         known = dict(self._rows("SELECT slug, signature FROM people"))
         seen = {"directory": signature or "", "count": str(len(there))}
-        self._read_changed(there, known, seen)
+        return self._read_changed(there, known, seen, within_s=within_s)
 
     def publish(self) -> tuple[str, ...]:
         """Write `_aliases.json` from the files; return notices about the old one.

@@ -356,6 +356,11 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         """Return the public titles of the graph's pages."""
         return dict(self._among("SELECT path, title FROM pages WHERE path IN", rel_paths))
 
+    def has_page(self, rel_path: str) -> bool:
+        """Tell whether the graph has a page, read already or not."""
+        is_of_graph = rel_path.endswith(_SUFFIX) and rel_path.partition("/")[0] in DIRS
+        return is_of_graph and (rel_path in self.titles([rel_path]) or self._is_file(rel_path))
+
     def _is_file(self, rel_path: str) -> bool:
         try:
             return self._store.exists(rel_path)

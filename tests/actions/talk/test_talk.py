@@ -29,7 +29,7 @@ ANNA = Author("discord", "42", display_name="Anna")
 def familiar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Familiar]:
     """A familiar whose memory is watched from its second scan on."""
     monkeypatch.setattr(watch, "WORTH_FILES", 1)
-    monkeypatch.setattr(watch, "_is_local", lambda _: True)
+    monkeypatch.setattr(watch, "is_local_disk", lambda _: True)
     monkeypatch.setattr(files, "SETTLED_NS", -1)  # as if all had been there for a while
     person = tmp_path / "ada" / "memory" / "people" / "discord-42.md"
     person.parent.mkdir(parents=True)

@@ -137,13 +137,17 @@ def test_no_cluster_is_too_large_and_none_of_its_pages_is_lost(edge) -> None:
     assert len(found) < 40
 
 
-def test_what_was_not_read_in_time_is_said_and_read_behind_the_page(client, monkeypatch) -> None:
-    monkeypatch.setattr("familiar_cli.servers.web.relation_pages.READ_S", 0.0)
-    assert "still being read" in client.get("/graph").text
+@pytest.mark.parametrize("path", ["/graph", "/people", "/people/oda", "/graph?name=people/oda.md"])
+def test_what_was_not_read_in_time_is_said_and_read_behind_the_page(
+    client, monkeypatch, path
+) -> None:
+    for module in ("relation_pages", "people_pages"):
+        monkeypatch.setattr(f"familiar_cli.servers.web.{module}.READ_S", 0.0)
+    assert re.search("Still reading [34] files", client.get(path).text)
     monkeypatch.undo()
-    text = client.get("/graph").text
-    assert "still being read" not in text
-    assert "mother of" in text
+    text = client.get(path).text
+    assert "Still reading" not in text
+    assert "Oda" in text
 
 
 @pytest.mark.parametrize("path", ["/graph", "/graph?name=oda", "/people/oda"])

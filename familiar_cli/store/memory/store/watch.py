@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import stat
 import struct
-import sys
 import threading
 from collections import OrderedDict
 from contextlib import suppress
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from familiar_cli.base.files import is_local_disk
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.memory.store.walk import list_all
 
@@ -41,8 +41,6 @@ TRUSTED_S: Final = 60.0
 
 _MOST_ROOTS: Final = 4  # a system allows few inotify instances
 _MOST_FOLDERS: Final = 500
-_MOUNTS: Final = Path("/proc/self/mountinfo")
-_LOCAL: Final = {"btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs"}
 _EVENT: Final = struct.Struct("iIII")
 _MODIFY, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x2, 0x4, 0xC0, 0x100, 0x200
 _SELF: Final = 0xC00  # the directory itself was deleted or moved
@@ -160,13 +158,12 @@ def _is_worth_it(listing: Listing, identity: _Identity, times: int) -> bool:
     """Tell whether a watch would save time, and would see every change."""
     looks = [status for folder in listing.folders for status in folder.seen]
     return (
-        sys.platform == "linux"
-        and (len(looks) >= WORTH_FILES or times >= OFTEN)
+        (len(looks) >= WORTH_FILES or times >= OFTEN)
         and len(listing.folders) <= _MOST_FOLDERS
         and not listing.closed
         and all(status.st_dev == identity[0] for status in looks)
         and not any(status.st_nlink > 1 and stat.S_ISREG(status.st_mode) for status in looks)
-        and _is_local(identity[0])
+        and is_local_disk(identity[0])
     )
 
 
@@ -207,21 +204,6 @@ def _root_identity(root: str) -> _Identity:
     except OSError:
         return 0, 0
     return status.st_dev, status.st_ino
-
-
-def _is_local(device: int) -> bool:
-    """Tell whether all writers of a file system go through this kernel."""
-    target = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        with _MOUNTS.open(encoding="utf-8", errors="replace") as mounts:
-            kinds = {
-                line.partition(" - ")[2].split(" ", 1)[0]
-                for line in mounts
-                if line.split(" ", 3)[2] == target
-            }
-    except (OSError, IndexError):
-        return False
-    return bool(kinds) and kinds <= _LOCAL
 
 
 if hasattr(os, "register_at_fork"):

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tell
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A memory large enough to be watched, on a disk that counts as local."""
     monkeypatch.setattr(watch, "WORTH_FILES", 2)
-    monkeypatch.setattr(watch, "_is_local", lambda _: True)
+    monkeypatch.setattr(watch, "is_local_disk", lambda _: True)
     root = tmp_path.resolve() / "memory"
     for name in ("people/anna.md", "people/bo.md", "notes.md"):
         path = root / name
@@ -155,7 +155,7 @@ def test_another_digest_than_the_last_one_is_not_trusted(root: Path) -> None:
 def test_a_disk_that_others_write_to_is_not_watched(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_is_local", lambda _: False)
+    monkeypatch.setattr(watch, "is_local_disk", lambda _: False)
     assert not watch.is_unchanged(str(root), trusted(root))
 
 
