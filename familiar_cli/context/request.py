@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -133,6 +133,10 @@ class Assembled(Struct, frozen=True):
     processors: tuple[Report, ...]
     used_tokens: int
     elapsed_ms: float
+
+
+REFRESH_SHARE: Final = 0.05
+"""Share of a deadline in which a provider reads changed files; the rest is read after the reply."""
 
 
 class ContextProvider(Protocol):

@@ -76,7 +76,8 @@ def hurried(monkeypatch):
     (root / "character.toml").write_text("[context]\nprovider_deadline_s = 30\n", "utf-8")
     monkeypatch.setattr(files, "SETTLED_NS", -1)  # nobody changes a file twice within a moment here
     assert data("search", "lamp")["hits"]
-    monkeypatch.setattr(prompt, "_REFRESH_SHARE", 0.0)
+    monkeypatch.setattr(prompt, "REFRESH_SHARE", 0.0)
+    monkeypatch.setattr(prompt, "_PAST_SHARE", 0.0)
     monkeypatch.setattr(search, "LEAST_DIRECT_S", 0.0)
     return root
 

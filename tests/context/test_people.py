@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from contextlib import closing
 
@@ -197,8 +198,9 @@ def test_names_that_take_too_long_hide_nobody_who_is_present(world) -> None:
     held = threading.Event()
 
     class Slow(Aliases):
-        def refresh(self, *, thorough=False) -> None:
+        def refresh(self, *, thorough=False, within_s=math.inf) -> int:
             held.wait(5)
+            return 0
 
     world.provider = ContentSearchProvider(
         world.store, world.history, lambda: Slow(world.store), COUNTER, deadline_s=0.5

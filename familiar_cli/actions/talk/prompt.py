@@ -18,6 +18,7 @@ from familiar_cli.context.providers.people import RelationsProvider, taking_part
 from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, PinsProvider
 from familiar_cli.context.providers.retrieval import Memory, Retrieval
 from familiar_cli.context.replies import SAMPLING, ShortReply
+from familiar_cli.context.request import REFRESH_SHARE
 from familiar_cli.context.tiers import STANDARD
 from familiar_cli.store.search.build import Pins, find_pins
 
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 
 
 FILTER_SLOT: Final = "content_filter"
-_REFRESH_SHARE: Final = 0.25  # share of the deadline for reading changed files
-_FIND_SHARE: Final = 0.5  # and with those whose beginning alone is looked at
+_FIND_SHARE: Final = 0.5  # share of the deadline for pins, with files whose beginning alone is read
+_PAST_SHARE: Final = 0.25  # for indexing turns, which are found in no other way
 _FRAME_TOKENS: Final = 100  # the speaker's name and the separator of messages
 _LLAMA_CPP: Final = frozenset({"local", "llamacpp"})  # servers that accept its sampling parameters
 
@@ -174,6 +175,7 @@ def _make_providers(
         searched.people.slugs_in,
         familiar.relations,
         familiar.counter,
+        on_unread=familiar.finder.note_behind,
         zone=familiar.zone,
         deadline_s=deadline_s,
     )
@@ -206,7 +208,7 @@ def _make_providers(
 def _find_pins(familiar: Familiar) -> Pins:
     """Look up the pinned files within a provider's deadline."""
     deadline_s = familiar.config.context.provider_deadline_s
-    refresh_s, within_s = _REFRESH_SHARE * deadline_s, _FIND_SHARE * deadline_s
+    refresh_s, within_s = REFRESH_SHARE * deadline_s, _FIND_SHARE * deadline_s
     return find_pins(familiar.index, refresh_s=refresh_s, within_s=within_s)
 
 
@@ -228,9 +230,9 @@ def _content_search(
 
 def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Retrieval:
     set_to = familiar.config
-    refresh_s = _REFRESH_SHARE * set_to.context.provider_deadline_s
-    labels, zone = familiar.channels.label, familiar.zone
-    past = Recaller(familiar.history, labels, setup.char, zone, refresh_s, familiar.finder)
+    deadline_s = set_to.context.provider_deadline_s
+    labels, zone, past_s = familiar.channels.label, familiar.zone, _PAST_SHARE * deadline_s
+    past = Recaller(familiar.history, labels, setup.char, zone, past_s, familiar.finder)
     memory = Memory(
         familiar.memory,
         familiar.finder,
@@ -245,7 +247,7 @@ def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) 
         memory,
         familiar.counter,
         k=set_to.search.k,
-        refresh_s=refresh_s,
+        refresh_s=REFRESH_SHARE * deadline_s,
         most_tokens=set_to.recall.tokens,
         line_tokens=set_to.search.snippet_tokens,
     )

@@ -99,6 +99,7 @@ class ContentSearchProvider:
             counter,
             recent_author_limit=recent_author_limit,
             limit_s=_PEOPLE_SHARE * deadline_s,
+            on_unread=self._note_behind,
             numbering=numbering,
         )
 
@@ -135,7 +136,7 @@ class ContentSearchProvider:
     ) -> list[Contribution]:
         found, late = await self._search_in_time(retrieval, request, people, until_s)
         if found.behind:
-            retrieval.memory.finder.note_behind()
+            self._note_behind()
         remarks = [_make_remark(remark) for remark in found.remarks]
         if found.pack and self._filter is None:
             repack = partial(self._repacked, found.pack)
@@ -146,6 +147,10 @@ class ContentSearchProvider:
             return [*remarks, *late]
         offered = await self._chosen(retrieval, request, people, found)
         return [*offered, *remarks, *late]
+
+    def _note_behind(self) -> None:
+        if self._retrieval:
+            self._retrieval.memory.finder.note_behind()
 
     async def _search_in_time(
         self,

@@ -18,6 +18,7 @@ from familiar_cli.base.markdown import Section, TextLine, sections, title_of
 from familiar_cli.base.text import counted, cut_to, fold, framed, one_line, shorten_list
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.context.budget import percent_of
+from familiar_cli.context.request import REFRESH_SHARE
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject, held_back
 from familiar_cli.store.fts import content_words
 from familiar_cli.store.memory.aliases import Aliases, SharedName, main_account, slug_in
@@ -257,6 +258,7 @@ class PeopleSource:
         counter: The token counter.
         recent_author_limit: Number of recent speakers to include.
         limit_s: After this time, the results so far are used.
+        on_unread: Called if files were not read in time.
         numbering: The mapping of citations to turns.
     """
 
@@ -269,6 +271,7 @@ class PeopleSource:
         *,
         recent_author_limit: int,
         limit_s: float,
+        on_unread: Callable[[], None],
         numbering: Numbering = PLAIN,
     ) -> None:
         self._store = store
@@ -277,6 +280,7 @@ class PeopleSource:
         self._counter = counter
         self._recent_author_limit = recent_author_limit
         self._limit_s = limit_s
+        self._on_unread = on_unread
         self._numbering = numbering
         self._named: tuple[ContextRequest, list[SharedName], list[str]] | None = None
         self._lock = Lock()
@@ -381,9 +385,13 @@ class PeopleSource:
 
     def _find_names(self, request: ContextRequest) -> tuple[list[SharedName], list[str]]:
         with closing(self._aliases()) as aliases:
-            aliases.refresh()
+            unread = aliases.refresh(within_s=REFRESH_SHARE * self._limit_s)
             names = aliases.find(request.query)
             notices = [notice.removeprefix(f"{ALIASES_JSON}: ") for notice in aliases.looks_wrong()]
+        if unread:
+            self._on_unread()
+            late = f"the names in {counted(unread, 'file')} were not read in time"
+            notices += [late] * request.viewer.is_owner
         shared = [named for named in names if len(named.slugs) > 1]
         parts = [
             f"{named.name!r} is {shorten_list(named.slugs, 3)}; all of them are meant"
@@ -533,7 +541,6 @@ RELATIONS_PRIORITY: Final = 84
 MOST_TOKENS: Final = 150
 """Of all lines together, with the one above them."""
 
-_RELATIONS_SHARE: Final = 0.25  # of the deadline, for changed pages
 _MOST_TITLE_CHARS: Final = 60
 _MOST_PEOPLE: Final = 20
 
@@ -546,6 +553,7 @@ class RelationsProvider:
         named: Returns the slugs of the people named in the message.
         graph: Opens the graph; it is closed after each use.
         counter: The token counter.
+        on_unread: Called if pages were not read in time.
         zone: The familiar's timezone; None for the system's.
     """
 
@@ -559,6 +567,7 @@ class RelationsProvider:
         graph: Callable[[], RelationIndex],
         counter: TokenCounter,
         *,
+        on_unread: Callable[[], None],
         zone: tzinfo | None = None,
         deadline_s: float = 2.0,
     ) -> None:
@@ -566,6 +575,7 @@ class RelationsProvider:
         self._named = named
         self._graph = graph
         self._counter = counter
+        self._on_unread = on_unread
         self._zone = zone
         self.deadline_s = deadline_s
 
@@ -576,12 +586,14 @@ class RelationsProvider:
             present = [people_path(slug) for slug in self._present(request)]
             people = list(dict.fromkeys([*names, *present]))[:_MOST_PEOPLE]
             with closing(self._graph()) as graph:
-                unread = graph.refresh(within_s=_RELATIONS_SHARE * self.deadline_s)
+                unread = graph.refresh(within_s=REFRESH_SHARE * self.deadline_s)
                 people = list(dict.fromkeys(map(graph.main, people)))
                 edges = self._visible_edges(graph, people, request)
                 titles = graph.titles({path for e in edges for path in (e.source, e.target)})
         except FamiliarError as error:
             return [_person_contribution(problem=str(error))]
+        if unread:
+            self._on_unread()
         late = f"the relations of {counted(unread, 'page')} were not read in time"
         pieces = [_person_contribution(problem=late)] if unread and request.viewer.is_owner else []
         if edges:

@@ -154,16 +154,9 @@ def finish_reading(paths: FamiliarPaths) -> None:
 
     def read() -> None:
         try:
-            with (
-                suppress(FamiliarError),
-                Familiar(paths) as familiar,
-                closing(familiar.relations()) as graph,
-                closing(familiar.names()) as names,
-            ):
-                names.refresh()
-                familiar.index.refresh()
+            with suppress(FamiliarError), Familiar(paths) as familiar:
+                familiar.finder.read_changes()
                 fact_days(familiar).read(familiar, _ALL_S)
-                graph.refresh()
         finally:
             with _READING_LOCK:
                 _READING.discard(key)

@@ -218,15 +218,19 @@ class EmbeddingIndex:
     def embed_newest(self, connection: sqlite3.Connection, embedder: Embedder) -> None:
         """Compute vectors for the newest lines, at most a batch, so that a question finds them.
 
-        An index without vectors, or with another model's, waits for a build unless one batch
-        completes it. Where as many compute already as there are cores, it is left to the next
-        search. A server has a moment to answer. Errors are ignored, since words are still found.
+        Of a longer backlog, only lines that are newer than all with vectors are worth the wait. An
+        index without vectors, or with another model's, waits for a build unless one batch completes
+        it. Where as many compute already as there are cores, it is left to the next search. A
+        server has a moment to answer. Errors are ignored, since words are still found.
         """
         from familiar_cli.store.search.embedder import EmbedderError, in_a_hurry
 
         waiting = count_waiting(connection)
         is_new = waiting <= BATCH and not schema.read_meta(connection, "model")
         if not waiting or not (is_new or has_vectors_of(connection, embedder)):
+            return
+        after = _newest_with_vector(connection) if waiting > BATCH else 0
+        if after and not any(_waiting_batches(connection, 1, after)):
             return
         if not _CORES.acquire(blocking=False):
             return
@@ -238,7 +242,7 @@ class EmbeddingIndex:
             ):
                 if not embedder.dimension:
                     embedder.load()
-                self._embed(connection, embedder, BATCH, None)
+                self._embed(connection, embedder, BATCH, None, after)
         finally:
             _CORES.release()
 
@@ -386,6 +390,7 @@ class EmbeddingIndex:
         embedder: Embedder,
         at_most: int | None,
         progress: Progress | None,
+        after: int = 0,
     ) -> Embedded:
         from familiar_cli.store.search import token_vectors, vectors
 
@@ -393,7 +398,7 @@ class EmbeddingIndex:
         waiting = count_waiting(connection)
         total = waiting if at_most is None else min(waiting, at_most)
         done = 0
-        for batch in _waiting_batches(connection, total):
+        for batch in _waiting_batches(connection, total, after):
             done += _embed_batch(connection, embedder, batch, self.directory)
             if progress:
                 progress("vectors made", done, total)
@@ -508,10 +513,18 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
     return held[0] if held[0] != targets[0] else ""
 
 
+def _newest_with_vector(connection: sqlite3.Connection) -> int:
+    newest = connection.execute("SELECT max(id) FROM chunks WHERE vector_seq > 0").fetchone()[0]
+    return int(newest or 0)
+
+
 def _waiting_batches(
-    connection: sqlite3.Connection, total: int
+    connection: sqlite3.Connection, total: int, after: int
 ) -> Iterator[dict[bytes, tuple[str, list[int]]]]:
-    """Yield pieces without vectors, newest first: the text to embed and its ids, by key."""
+    """Yield pieces without vectors after one, newest first: the text to embed and its ids, by key.
+
+    The texts of a batch are similarly long.
+    """
     from familiar_cli.store.search.chunking import embedding_text, index_label
 
     last = _AFTER_ALL
@@ -519,8 +532,9 @@ def _waiting_batches(
         matches = connection.execute(
             "SELECT c.id, embed_key, c.text, heading_path, title, day FROM chunks c"
             " JOIN documents d ON d.id = document_id"
-            " WHERE vector_seq IS NULL AND level = ? AND c.id < ? ORDER BY c.id DESC LIMIT ?",
-            (schema.LINE, last, min(total, _FETCH)),
+            " WHERE vector_seq IS NULL AND level = ? AND c.id > ? AND c.id < ?"
+            " ORDER BY c.id DESC LIMIT ?",
+            (schema.LINE, after, last, min(total, _FETCH)),
         ).fetchall()
         if not matches:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache, cached_property, partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
@@ -240,11 +240,27 @@ class Finder:
         behind, self._is_behind = self._is_behind, False
         return behind and jobs.add(INDEX_JOB, self._catch_up)
 
+    def read_changes(self) -> None:
+        """Read changed pages for the names and relations in them, and index them.
+
+        Raises:
+            FamiliarError: An index cannot be written.
+        """
+        from familiar_cli.store.memory.aliases import Aliases  # noqa: PLC0415  # as above
+        from familiar_cli.store.memory.relation_index import RelationIndex  # noqa: PLC0415  # as above
+
+        store = self.index.store
+        with closing(Aliases(store)) as names, closing(RelationIndex(store)) as graph:
+            names.refresh()
+            graph.refresh()
+        self.index.refresh()
+
     async def _catch_up(self) -> None:
         """Index changes and compute some vectors, leaving the rest for the next turn."""
         from familiar_cli.base.jobs import in_thread  # noqa: PLC0415  # as above
 
         def forward() -> None:
+            self.read_changes()
             self.index_words()
             self.embed_some()
 

@@ -632,11 +632,12 @@ def _files_holding(
     store: MemoryStore, words: list[str], files: Iterable[tuple[str, int]], viewer: Viewer
 ) -> Iterator[_FoundFile]:
     """Yield each file that contains one of `words` where a viewer sees it."""
+    read = store.reader()
     for rel_path, mtime_ns in files:
         if not is_page(rel_path):
             continue
         try:
-            text = store.read_file(rel_path)
+            text = read(rel_path)
         except FamiliarError:
             continue
         if not share_of(fold_word(text), words):

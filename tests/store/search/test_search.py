@@ -136,6 +136,18 @@ def test_a_search_waits_for_the_newest_lines_only(world, meaning) -> None:
     assert any("1 piece " in note for note in found.notes)
 
 
+def test_a_search_leaves_a_backlog_to_others_unless_a_line_is_newer(world, meaning) -> None:
+    world.put("a.md", "# Alice\n\nLikes tea.\n")
+    world.index.build_if_stale(meaning)
+    world.put("b.md", "".join(f"- Stone {number}.\n" for number in range(3 * BATCH)))
+    world.ask("beverage", meaning)
+    meaning.read.clear()
+    assert world.ask("beverage", meaning).waiting == 2 * BATCH
+    assert meaning.read == []
+    world.put("c.md", "- Likes tea.\n")
+    assert "c.md" in world.paths("beverage", meaning)
+
+
 def test_a_small_memory_is_found_by_meaning_at_its_first_question(world, meaning) -> None:
     world.put("a.md", "- Likes tea.\n")
     assert world.paths("beverage", meaning) == ["a.md"]
