@@ -103,7 +103,7 @@ def test_who_is_named_brings_their_relations_into_the_prompt() -> None:
 def test_a_prompt_says_that_relations_were_not_read_in_time(monkeypatch) -> None:
     monkeypatch.setattr("familiar_cli.context.providers.people.REFRESH_SHARE", 0.0)
     notices = data("ask", "How is Robin?", "--dry-run")["notices"]
-    assert any("relations on 3 pages were not read in time" in one for one in notices)
+    assert any("the relations of 3 pages were not read in time" in one for one in notices)
     assert any("names in 3 files were not read in time" in one for one in notices)
     asked = ("ask", "How is Robin?", "--dry-run", "--as", "discord:42")
     assert not any("in time" in one for one in data(*asked)["notices"])
