@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field, to_builtins
 
 from familiar_cli.base import errors
 from familiar_cli.base.files import is_directory, patiently
@@ -107,7 +106,7 @@ class ImportedFile(Struct, frozen=True):
     """
 
     sha256: str
-    wrote: Mapping[str, str]
+    wrote: dict[str, str]
     original: str
 
 
@@ -120,7 +119,7 @@ def load_folder_ledger(store: MemoryStore, rel_path: str) -> dict[str, ImportedF
     entries = import_plan.load_ledger(
         store,
         rel_path,
-        _read_entries,
+        lambda value: convert(value["files"], dict[str, ImportedFile]),
         keeps="what was imported",
         hint=f"`familiar memory log {typed(rel_path)}` shows its past; or move it away, and "
         "existing files count as yours.",
@@ -130,27 +129,8 @@ def load_folder_ledger(store: MemoryStore, rel_path: str) -> dict[str, ImportedF
 
 def dump_folder_ledger(entries: Mapping[str, ImportedFile]) -> str:
     """Serialise the ledger."""
-    files = {
-        # Escape names that are not valid UTF-8.
-        json.dumps(source)[1:-1]: {
-            "sha256": entry.sha256,
-            "wrote": dict(sorted(entry.wrote.items())),
-            "original": entry.original,
-        }
-        for source, entry in sorted(entries.items())
-    }
+    files = dict(sorted(to_builtins(entries).items()))
     return dump_json({"version": _VERSION, "files": files}, indent=1) + "\n"
-
-
-def _read_entries(value: dict[str, Any]) -> dict[str, ImportedFile]:
-    return {
-        str(json.loads(f'"{name}"')): _read_entry(given) for name, given in value["files"].items()
-    }
-
-
-def _read_entry(given: dict[str, Any]) -> ImportedFile:
-    wrote = {str(path): str(digest) for path, digest in given["wrote"].items()}
-    return ImportedFile(str(given["sha256"]), wrote, str(given["original"]))
 
 
 class FolderPage(Struct, frozen=True):

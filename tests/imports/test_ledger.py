@@ -17,7 +17,7 @@ SHA256 = hashlib.sha256(b"# Ember\n").hexdigest()
 FOLDER = f"""{{
  "version": 1,
  "files": {{
-  "caf\\\\udce9.md": {{
+  "caf\\udce9.md": {{
    "sha256": "{SHA256}",
    "wrote": {{
     "self/description.md": "{SHA256}"
