@@ -21,17 +21,16 @@ import json
 import re
 from collections import defaultdict
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict, replace
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.times.clock import to_ms
 from familiar_cli.base.who.identity import Author
-from familiar_cli.store.history.rows import Role
+from familiar_cli.store.history.rows import Role  # noqa: TC001  # type of a field
 
 if TYPE_CHECKING:
     import sqlite3
@@ -50,13 +49,11 @@ MARKS: Final = ("superseded", "withdrawn", "hidden")
 MOST: Final = 2**53 - 1
 """The largest number in a line: any program's JSON can hold it."""
 
-Count = int
-"""A number from 0 on; those of turns and events begin with 1."""
+Number = Annotated[int, Meta(ge=1, le=MOST)]
+"""The number of a turn or an event."""
 
-SourceText = str
-"""A JSON object as text."""
+Count = Annotated[int, Meta(ge=0, le=MOST)]
 
-T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*:[1-9][0-9]{0,15}")
 _MOST_FORMER: Final = 20
 
@@ -91,7 +88,7 @@ class Imported(Struct, frozen=True):
     chat: str
     identity: bytes
     estimated: bool
-    raw: SourceText
+    raw: str
     nth: Count | None = None
 
 
@@ -117,7 +114,7 @@ class TurnLine(Struct, frozen=True):
         more: Further fields from a newer version, in JSON; empty: none.
     """
 
-    id: int
+    id: Number
     after: TurnName | None
     channel: str
     role: Role
@@ -140,8 +137,8 @@ class TurnLine(Struct, frozen=True):
 class MarkLine(Struct, frozen=True):
     """A mark on a turn: `value` is the turn that replaces it, or 1; 0 takes the mark back."""
 
-    id: int
-    clock: int
+    id: Number
+    clock: Number
     turn: TurnName
     mark: str
     value: TurnName | Count
@@ -151,8 +148,8 @@ class MarkLine(Struct, frozen=True):
 class ChannelMarkLine(Struct, frozen=True):
     """A whole channel was withdrawn or restored."""
 
-    id: int
-    clock: int
+    id: Number
+    clock: Number
     channel: str
     withdrawn: bool
     at: datetime
@@ -161,8 +158,8 @@ class ChannelMarkLine(Struct, frozen=True):
 class BranchLine(Struct, frozen=True):
     """A channel branched off another one after a turn; None: before its first."""
 
-    id: int
-    clock: int
+    id: Number
+    clock: Number
     channel: str
     parent: str
     turn: TurnName | None
@@ -172,14 +169,14 @@ class BranchLine(Struct, frozen=True):
 class ChatLine(Struct, frozen=True):
     """An imported chat."""
 
-    id: int
-    clock: int
+    id: Number
+    clock: Number
     channel: str = ""
     key: str = ""
     chat_kind: str = ""
     format: str = ""
     name: str = ""
-    head: SourceText = ""
+    head: str = ""
 
 
 class ThroughLine(Struct, frozen=True):
@@ -195,7 +192,7 @@ class ThroughLine(Struct, frozen=True):
     turn: Count = 0
     fact: Count = 0
     written: Count = 0
-    waiting: tuple[tuple[int, int], ...] = ()
+    waiting: tuple[tuple[Number, Number], ...] = ()
 
 
 Fact = MarkLine | ChannelMarkLine | BranchLine | ChatLine
@@ -210,17 +207,18 @@ _KINDS: Final[Mapping[str, type[Any]]] = {
 }
 
 
-def _fields_of(kind: type[Any]) -> list[tuple[str, str, bool]]:
-    names = kind.__struct_fields__
-    required = names[: len(names) - len(kind.__struct_defaults__)]
-    return [(name, kind.__annotations__[name], name not in required) for name in names]
-
-
-_READ: Final[tuple[type[Any], ...]] = (*_KINDS.values(), Imported, Author)
-_FIELDS: Final[Mapping[type[Any], Sequence[tuple[str, str, bool]]]] = {
-    kind: _fields_of(kind) for kind in _READ
+_ABSENT: Final[Mapping[str, Mapping[str, Any]]] = {
+    "turn": {"after": None, "author": None},
+    "channel-mark": {"withdrawn": False},
+    "branch": {"turn": None},
 }
-"""Name and type of each field, and whether it has a default."""
+"""What fields that are left out mean, of those without a default."""
+
+_NAMES: Final = {
+    name: [key for key, text in kind.__annotations__.items() if text.startswith("TurnName")]
+    for name, kind in _KINDS.items()
+}
+"""The fields that hold names of turns."""
 
 _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 
@@ -260,7 +258,11 @@ def parse_line(text: str | bytes) -> Line | None:
     if kind not in _KINDS:
         return None
     told.pop("more", None)  # it is built from the unknown fields
-    line: Line = _read_struct(_KINDS[kind], told)
+    try:
+        values = {**_ABSENT.get(kind, {}), **told, **_read_fields(kind, told)}
+        line: Line = convert(values, _KINDS[kind])
+    except (ValueError, OverflowError, TypeError, KeyError, RecursionError) as error:
+        raise BadLineError(f"it is malformed: {error}") from error
     if isinstance(line, MarkLine):
         _check_mark(line)
     if isinstance(line, TurnLine):
@@ -299,114 +301,52 @@ def _plain_value(value: object) -> object:
     return value
 
 
-def _read_struct(kind: type[T], told: Mapping[str, Any]) -> T:
-    """Build a struct from a mapping; fields without a default are required."""
-    values = {}
-    for key, expected, has_default in _FIELDS[kind]:
-        if key in told or not has_default:
-            value = told.get(key, False if expected == "bool" else None)
-            is_absent = value is None and expected.endswith(" | None")
-            values[key] = None if is_absent else _READERS[expected](value, key)
-    return kind(**values)
+def _read_fields(kind: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a line that are written as text, and are something else."""
+    names = {key: _read_name(told[key]) for key in _NAMES[kind] if told.get(key) is not None}
+    return names | {key: read(told[key]) for key, read in _READERS.items() if key in told}
 
 
-def _read_text(value: object, key: str) -> str:
-    if not isinstance(value, str):
-        raise BadLineError(f"its {key!r} is not text")
-    return value
+def _read_time(value: str) -> datetime:
+    return to_ms(datetime.fromisoformat(value)).astimezone(UTC)
 
 
-def _read_flag(value: object, key: str) -> bool:
-    if not isinstance(value, bool):
-        raise BadLineError(f"its {key!r} is neither true nor false")
-    return value
-
-
-def _read_whole(value: object, key: str, least: int = 1) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
-        raise BadLineError(f"its {key!r} is not a valid number")
-    return value
-
-
-def _read_time(value: object, key: str) -> datetime:
-    try:
-        return to_ms(datetime.fromisoformat(_read_text(value, key))).astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise BadLineError(f"its {key!r} is not a time") from error
-
-
-def _read_name(value: object, key: str) -> TurnName:
+def _read_name(value: object) -> TurnName | int:
+    if isinstance(value, int):  # of a mark
+        return value
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise BadLineError(f"its {key!r} is not the name of a turn")
+        raise BadLineError(f"{value!r:.40} is not the name of a turn")
     instance, _, number = value.rpartition(":")
     return TurnName(instance, int(number))
 
 
-def _read_role(value: object, key: str) -> Role:
-    role = _read_text(value, key)
-    if role not in get_args(Role):
-        raise BadLineError(f"its role is {role!r:.40}")
-    return cast("Role", role)
-
-
-def _read_bytes(value: object, key: str) -> bytes:
-    try:
-        return bytes.fromhex(_read_text(value, key))
-    except ValueError as error:
-        raise BadLineError(f"its {key!r} is not a hexadecimal number") from error
-
-
-def _source_text(value: object, key: str) -> str:
-    text = _read_text(value, key)
-    try:
-        told = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadLineError("its metadata from the source cannot be read") from error
-    if not isinstance(told, dict):
+def _read_source_text(text: str) -> str:
+    if not isinstance(json.loads(text), dict):
         raise BadLineError("its metadata from the source is not an object")
     return text
 
 
-def _read_pairs(value: object, key: str) -> tuple[tuple[int, int], ...]:
-    if not isinstance(value, list) or not all(isinstance(p, list) and len(p) == 2 for p in value):  # noqa: PLR2004
-        raise BadLineError(f"its {key!r} is not a list of pairs")
-    return tuple((_read_whole(a, key), _read_whole(b, key)) for a, b in value)
-
-
-def _read_instances(value: object, key: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise BadLineError(f"its {key!r} is not a list of names")
-    return tuple(_read_name(f"{one}:1", key).instance for one in value[:_MOST_FORMER])
-
-
-def _read_object(kind: type[T], value: object, key: str) -> T:
+def _read_imported(value: object) -> object:
     if not isinstance(value, dict):
-        raise BadLineError(f"its {key!r} is not an object")
-    return _read_struct(kind, value)
+        return value
+    raw, identity = _read_source_text(value["raw"]), bytes.fromhex(value["identity"])
+    return {"estimated": False, **value, "raw": raw, "identity": identity}
 
 
-_READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
-    "str": _read_text,
-    "str | None": _read_text,
-    "bool": _read_flag,
-    "int": _read_whole,
-    "Count": partial(_read_whole, least=0),
-    "Count | None": partial(_read_whole, least=0),
-    "datetime": _read_time,
-    "bytes": _read_bytes,
-    "Role": _read_role,
-    "SourceText": _source_text,
-    "TurnName": _read_name,
-    "TurnName | None": _read_name,
-    "TurnName | Count": lambda value, key: (
-        _read_name(value, key) if isinstance(value, str) else _read_whole(value, key, 0)
-    ),
-    "Author | None": partial(_read_object, Author),
-    "Imported | None": lambda value, key: _read_object(Imported, value, key),
-    "tuple[tuple[int, int], ...]": _read_pairs,
-    "tuple[str, ...]": _read_instances,
+def _read_instances(value: object) -> list[str]:
+    names = convert(value, list[str])[:_MOST_FORMER]
+    if not all(_NAME.fullmatch(f"{one}:1") for one in names):
+        raise BadLineError("its former ids are not names of instances")
+    return names
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "at": _read_time,
+    "head": _read_source_text,
+    "imported": _read_imported,
+    "former": _read_instances,
 }
-"""By the type of a field."""
+"""By the name of a field."""
 
 
 OWN: Final = "own"
