@@ -6,8 +6,10 @@ Importing this loads onnxruntime, which takes a fifth of a second.
 from __future__ import annotations
 
 import atexit
+import os
+import shutil
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -19,6 +21,7 @@ from msgspec import Struct
 
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.files import locked
 from familiar_cli.base.times.clock import check_work_limit
 from familiar_cli.store.fts import STOP_WORDS
 
@@ -162,6 +165,7 @@ class Spec(Struct, frozen=True):
         near: Cosine of a question and its answer.
         file: The model's file.
         pooling: How token vectors are pooled: their mean, or the first one's.
+        is_packed: Its weights take a byte each, and are unpacked for each text.
     """
 
     name: str
@@ -173,6 +177,7 @@ class Spec(Struct, frozen=True):
     near: float = 0.6
     file: str = "model.onnx"
     pooling: Literal["mean", "first"] = "mean"
+    is_packed: bool = False
 
 
 _BGE_QUERY: Final = "Represent this sentence for searching relevant passages: "
@@ -180,7 +185,7 @@ _BGE: Final = (_BGE_QUERY, 0.4, 0.8, "model_optimized.onnx", "first")
 SPECS: Final = {
     spec.name: spec
     for spec in (
-        Spec("minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", 384, 256),
+        Spec("minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", 384, 256, is_packed=True),
         # `far` and `near` of the bge models are estimates, not measurements: their cosines lie
         # closer together and higher than MiniLM's.
         Spec("bge-small-en-v1.5", "BAAI/bge-small-en-v1.5", 384, 512, *_BGE),
@@ -226,6 +231,7 @@ def projection_version(model: str) -> str:
 _PAD: Final = "[PAD]"
 _SERIOUS: Final = 3  # its warnings are of no use to a person
 _CHARS_A_TOKEN: Final = 8  # of prose it has 4 or 5
+_UNPACKED: Final = "unpacked-"
 _BY_TOKEN: Final = 3  # dimensions of an output that holds a vector a token
 
 
@@ -255,23 +261,13 @@ class Encoder:
     """
 
     def __init__(self, spec: Spec, directory: Path, *, optimised: bool) -> None:
-        import onnxruntime  # noqa: PLC0415  # 0.2 s
         import tokenizers  # noqa: PLC0415
 
         self.optimised = optimised
         self.window_chars = _CHARS_A_TOKEN * spec.max_tokens
         """Length of text that is examined to find how much fits into the model."""
         self._pooling = spec.pooling
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = _SERIOUS
-        # Threads that wait actively take the processor from all others, and gain little.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        if not optimised:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            options.intra_op_num_threads = 1  # a second one gains nothing for one short text
-        self._session: Any = onnxruntime.InferenceSession(
-            str(directory / spec.file), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = _open_session(spec, directory, optimised=optimised)
         self._inputs = {value.name for value in self._session.get_inputs()}
         outputs = self._session.get_outputs()
         self._output = next((o for o in outputs if len(o.shape) == _BY_TOKEN), outputs[0]).name
@@ -337,6 +333,72 @@ class Encoder:
         real = mask[:, :, None].astype(np.float32)
         mean: Matrix = (values * real).sum(axis=1) / np.maximum(real.sum(axis=1), 1.0)
         return mean.astype(np.float32, copy=False)
+
+
+def _open_session(spec: Spec, directory: Path, *, optimised: bool) -> Any:  # noqa: ANN401  # no types
+    """Open a model; a packed one, once it was optimised, from its unpacked copy."""
+    import onnxruntime  # noqa: PLC0415  # 0.2 s
+
+    file, options = directory / spec.file, _session_options()
+    copy = directory / f"{_UNPACKED}{onnxruntime.__version__}-{file.stat().st_size}"
+    if optimised and spec.is_packed and not copy.exists():
+        with suppress(OSError, FamiliarError):  # without it, questions only take longer
+            _unpack(file, copy)
+    if copy.exists() or not optimised:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if not optimised:
+        options.intra_op_num_threads = 1  # a second one gains nothing for one short text
+        # To put weights in the order that suits the processor takes longer than one text.
+        options.add_session_config_entry("session.disable_prepacking", "1")
+    if copy.exists():
+        try:
+            return _session(copy / spec.file, options)
+        except Exception:  # noqa: BLE001  # damaged; the library raises classes of its own
+            shutil.rmtree(copy, ignore_errors=True)
+    return _session(file, options)
+
+
+def _session_options() -> Any:  # noqa: ANN401  # no types
+    import onnxruntime  # noqa: PLC0415
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _SERIOUS
+    # Threads that wait actively take the processor from all others, and gain little.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def _session(file: Path, options: Any) -> Any:  # noqa: ANN401  # no types
+    import onnxruntime  # noqa: PLC0415
+
+    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+
+
+def _unpack(file: Path, target: Path) -> None:
+    """Make a copy of a model with unpacked weights, as a file that is mapped into memory.
+
+    Raises:
+        OSError: It cannot be written.
+        LockedError: Another process makes it.
+    """
+    import onnxruntime  # noqa: PLC0415
+
+    with locked(file.with_name(f"{_UNPACKED}lock"), 0):
+        for old in file.parent.glob(f"{_UNPACKED}*"):  # of other versions, or not complete
+            shutil.rmtree(old, ignore_errors=True)
+        scratch = file.with_name(f"{_UNPACKED}part")
+        scratch.mkdir(mode=0o700)
+        options = _session_options()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.optimized_model_filepath = str(scratch / file.name)
+        weights = "session.optimized_model_external_initializers_"
+        options.add_session_config_entry(f"{weights}file_name", "weights.bin")
+        options.add_session_config_entry(f"{weights}min_size_in_bytes", "1024")
+        _session(file, options)
+        for made in scratch.iterdir():
+            with made.open("r+b") as written:
+                os.fsync(written.fileno())
+        scratch.rename(target)
 
 
 def _kept_tokens(encoded: Any, text: str, skip_chars: int) -> dict[int, str]:  # noqa: ANN401  # no types

@@ -151,6 +151,22 @@ def test_a_model_that_was_optimised_for_long_work_stays_so(minilm_cache) -> None
     assert fresh._encoder.optimised
 
 
+def test_a_packed_model_is_unpacked_once_and_a_damaged_copy_is_deleted(minilm, tmp_path) -> None:
+    from familiar_cli.store.search.embedder import Encoder
+
+    for file in ("model.onnx", "tokenizer.json"):
+        (tmp_path / file).symlink_to(minilm._directory / file)
+    Encoder(minilm.spec, tmp_path, optimised=True)
+    (copy,) = tmp_path.glob("unpacked-[0-9]*")
+    expected = minilm.passages(["green tea"])
+    for is_whole in (True, False):
+        row = Encoder(minilm.spec, tmp_path, optimised=False).pooled(["green tea"])
+        assert embedder.normalise(row) == pytest.approx(expected, abs=1e-3)
+        assert copy.exists() == is_whole
+        if is_whole:
+            (copy / "weights.bin").write_bytes(b"")
+
+
 def test_the_encoder_cuts_at_256_tokens_so_long_texts_are_read_in_parts(minilm, encoder) -> None:
     filler = "The weather was grey and nothing happened. " * 60
     parts = embedder._split_parts(encoder, filler)
