@@ -297,7 +297,9 @@ def heading_text(words: str) -> str:
         start = text.rfind(_COMMENT_OPENS, 0, end)
         if start < 0 or text.find(_COMMENT_ENDS, start, end) + len(_COMMENT_ENDS) < end:
             break
-        end = len(text[:start].rstrip(" \t"))
+        end = start
+        while text[end - 1 : end] in (" ", "\t"):
+            end -= 1
     return text[:end]
 
 

@@ -40,7 +40,7 @@ _TARGET: Final = r"(?:<([^>\n]{1,1000}+)>|([^)\s]{1,1000}+))"
 _TITLE: Final = (
     r"""(?:[ \t]{1,9}(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'|\([^)\n]{0,300}\)))?[ \t]{0,9}"""
 )
-_INLINE: Final = re.compile(rf"\[((?:[^\]\\\n]|\\.){{0,300}})\]\(\s{{0,9}}{_TARGET}{_TITLE}\)")
+_INLINE: Final = re.compile(rf"\[((?:[^\]\\\n]|\\.){{0,300}}+)\]\(\s{{0,9}}{_TARGET}{_TITLE}\)")
 _REFERENCE: Final = re.compile(
     rf"^ {{0,3}}\[(?!\^)[^\]\n]{{1,300}}\]:\s{{0,9}}{_TARGET.replace('[^)', '[^')}{_TITLE}\r?$",
     re.MULTILINE,

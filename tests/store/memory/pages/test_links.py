@@ -71,11 +71,11 @@ def test_talk_footnotes_and_code_hold_no_links(text) -> None:
 
 @each("text", ["[a](", "[a](<b ", "`", "```\n", "# #", "# a" + " " * 9, "["])
 def test_no_text_takes_long(text) -> None:
-    long = text * (200_000 // len(text)) + "x"
+    long = text * (50_000 // len(text)) + "x"
     started = time.thread_time()  # not of the other programs on the machine
     link_targets(long, "a.md")
     title_of(long, "a.md")
-    assert time.thread_time() - started < 20  # what took a square of its length took minutes
+    assert time.thread_time() - started < 4  # what takes a square of its length takes longer
 
 
 @each(("text", "title"), [("# A #\n", "A"), ("# A\r\n", "A"), ("A\n==\n", "A"), ("x\n", "b")])
@@ -142,14 +142,14 @@ def test_a_file_that_cannot_be_read_is_named(store) -> None:
 @pytest.mark.parametrize("name", ["Note {}", "港の覚え書き{}番"])
 def test_many_names_that_begin_alike_are_found_in_good_time(store, name) -> None:
     (store.root / "topics").mkdir(parents=True)
-    for number in range(1000):
+    for number in range(300):
         page = f"# {name.format(number)}\n\n" + "Note 港 " * 500
         (store.root / "topics" / f"t{number}.md").write_text(page, encoding="utf-8")
     store.write_file("notes.md", f"See {name.format(7)}, and no other.")
     begun = stopwatch_s()
     (step,) = build_graph(store).around("notes.md", 1)
     assert (step.rel_path, step.link.kind) == ("topics/t7.md", "mention")
-    assert stopwatch_s() - begun < 20  # some 1 s; a comparison with every name took minutes
+    assert stopwatch_s() - begun < 5  # a tenth of it; a comparison with every name takes more
 
 
 @each(
