@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,7 +18,7 @@ PAGE = (ROOT / "docs" / "how-to" / "mcp.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.posix
-def test_the_python_program_prints_what_is_remembered(tmp_path) -> None:
+def test_the_python_program_prints_what_is_remembered(tmp_path, monkeypatch, capsys) -> None:
     live(**{"people/bo": "# Bo\n\n- Bo drinks green tea.\n"})
     [shown] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     program = tmp_path / "familiar"  # a client hands its path on, and not where the home is
@@ -28,15 +27,9 @@ def test_the_python_program_prints_what_is_remembered(tmp_path) -> None:
         '-m familiar_cli "$@"\n'
     )
     program.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-c", shown],
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        timeout=120,
-        check=True,
-    )
-    assert done.stdout.startswith("people/bo.md # Bo\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    exec(compile(shown, "mcp.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("people/bo.md # Bo\n")
 
 
 def test_the_page_names_every_tool_and_every_program() -> None:
