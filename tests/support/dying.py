@@ -1,9 +1,10 @@
 """Let a transaction die at every step it takes on disk, and look what is left each time.
 
-Run as a script: `dying.py DIR HOW KIND`. A child process makes the transaction on a disk that ends
-the child (or fails) at step 1; then again at step 2, and so on until it gets through all of them.
-After each death the memory is opened anew, half of the times for reading first. Prints one JSON
-line: the number of steps, how often the child ended how, and what was wrong.
+Run as a script: `dying.py DIR STRIDE "HOW KIND"...`. A child process makes the transaction on a
+disk that ends the child (or fails) at step 1; then again at step 2 (or, with a longer stride, at a
+later one), and so on until it gets through all of them. After each death the memory is opened anew,
+half of the times for reading first. Prints one JSON line, for each HOW and KIND: the number of
+steps, how often the child ended how, and what was wrong.
 
 HOW is `before` (a step ends the process), `torn` (it also leaves half a file), `once` (a step
 fails), `full` (from that step on nothing new can be written) or `gone` (nothing works any more).
@@ -179,12 +180,12 @@ def _fsck(root: Path) -> str:
     return done.stdout + done.stderr
 
 
-def main(where: str, how: str, kind: str) -> None:
+def break_off(where: str, how: str, kind: str, stride: int) -> dict[str, object]:
     found: list[str] = []
     codes: dict[int, int] = {}
-    last = 0
+    last = 1 - stride
     while True:
-        last += 1
+        last += stride
         root = Path(where, str(last))
         prepare(root, kind)
         code = attempt(root, last, how)
@@ -197,7 +198,12 @@ def main(where: str, how: str, kind: str) -> None:
         shutil.rmtree(root)
         if last > STEPS.get(how, 0) and code == DONE:
             break
-    sys.stdout.write(json.dumps({"steps": last, "codes": codes, "wrong": found}))
+    return {"steps": last, "codes": codes, "wrong": found}
+
+
+def main(where: str, stride: str, *deaths: str) -> None:
+    told = {death: break_off(where, *death.split(), int(stride)) for death in deaths}
+    sys.stdout.write(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.base.config.home import ensure_instance, read_instance
+from familiar_cli.base.config.home import Instance, ensure_instance, read_instance
 from familiar_cli.store.journal.git import GitJournal
 from familiar_cli.store.journal.past import MemoryPast
 from familiar_cli.store.memory.store.store import MemoryStore
@@ -28,6 +28,7 @@ class Machine(World):
         super().__init__(root)
         self.name = name
         self.id_path = root / "instance.id"
+        self._instance: tuple[int, Instance] | None = None
         if not began:
             ensure_instance(self.id_path, chosen=name)
         self.journal = GitJournal(
@@ -39,10 +40,13 @@ class Machine(World):
         self.past = MemoryPast(self.store, self.journal, self.told.append)
 
     @property
-    def instance(self):
-        found = read_instance(self.id_path)
-        assert found
-        return found
+    def instance(self) -> Instance:
+        written = self.id_path.stat().st_mtime_ns
+        if self._instance is None or self._instance[0] != written:
+            found = read_instance(self.id_path)
+            assert found
+            self._instance = (written, found)
+        return self._instance[1]
 
     def signature(self) -> str:
         return "" if self.instance.is_first else self.instance.id

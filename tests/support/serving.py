@@ -59,7 +59,9 @@ def serving(**how: Any) -> Iterator[Serving]:
     thread.start()
     assert is_ready.wait(20)
     try:
-        with httpx.Client(base_url=found["url"], timeout=30, trust_env=False, verify=False) as client:
+        with httpx.Client(
+            base_url=found["url"], timeout=30, trust_env=False, verify=False
+        ) as client:
             yield Serving(found["url"], client)
     finally:
         found["loop"].call_soon_threadsafe(found["stop"].set)

@@ -20,6 +20,7 @@ from familiar_cli.store.journal.repository import rewrite_tree
 from familiar_cli.sync import journal_epochs
 from familiar_cli.sync.engine import SyncEngine
 from familiar_cli.sync.remotes import SeenRefs
+from tests.support.cases import IS_NIGHT
 from tests.support.forging import commit_of, head_of, put, tree_of
 from tests.support.instances import Machine, adopt
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand, http_server
@@ -36,7 +37,7 @@ def empty_name():
 
 
 @cache
-def deep(levels: int = 5000):
+def deep(levels: int = 1500):
     made = [git_object("blob", b"x")]
     made.append(tree_of([("100644", b"a.md", made[0].id)]))
     for _ in range(levels):
@@ -56,9 +57,10 @@ def wide():
 
 @cache
 def long_row():
-    """Return one directory with more files than any memory."""
+    """Return one directory with more files than `most_files`."""
     blob = git_object("blob", b"x")
-    return [blob, tree_of([("100644", b"%07d.md" % n, blob.id) for n in range(250_000)])]
+    rows = range(packs._MOST_FILES * 5 // 4)
+    return [blob, tree_of([("100644", b"%07d.md" % n, blob.id) for n in rows])]
 
 
 @cache
@@ -67,6 +69,13 @@ def huge():
 
 
 FORGED = {"no-name": empty_name, "deep": deep, "wide": wide, "long": long_row, "huge": huge}
+
+
+@pytest.fixture(autouse=True)
+def most_files(monkeypatch) -> None:
+    """Have a memory be too large with a tenth of the files, except at night."""
+    if not IS_NIGHT:
+        monkeypatch.setattr(packs, "_MOST_FILES", 20_000)
 
 
 @pytest.fixture

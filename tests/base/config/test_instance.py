@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
-import multiprocessing
 import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -61,19 +62,18 @@ def test_two_ids_of_one_machine_differ() -> None:
     assert len({new_id("laptop") for _ in range(20)}) > 1
 
 
-def _ensure(path, results) -> None:
-    results.put(ensure_instance(path).id)
+ENSURE = """
+import sys
+from pathlib import Path
+from familiar_cli.base.config.home import ensure_instance
+print(ensure_instance(Path(sys.argv[1])).id)
+"""
 
 
 def test_processes_that_race_agree(path) -> None:
-    results = multiprocessing.get_context("spawn").Queue()
-    spawn = multiprocessing.get_context("spawn").Process
-    racing = [spawn(target=_ensure, args=(path, results)) for _ in range(4)]
-    for one in racing:
-        one.start()
-    found = {results.get(timeout=60) for _ in racing}
-    for one in racing:
-        one.join()
+    argv = [sys.executable, "-c", ENSURE, str(path)]
+    racing = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    found = {one.communicate(timeout=60)[0].strip() for one in racing}
     assert found == {read_instance(path).id}
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import threading
+from collections.abc import Iterator
 
 import pytest
 
+from familiar_cli.llm.models import fetch
 from familiar_cli.llm.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart, Wheel
 from tests.support.hub import HubServer
 from tests.support.wheels import make_wheel
@@ -26,9 +29,26 @@ def cache(tmp_path):
 
 
 @pytest.fixture
-def index(tmp_path, monkeypatch):
+def pip() -> None:
+    """Have the real pip fetch from the index, which takes half a second."""
+
+
+@pytest.fixture
+def index(request, tmp_path, monkeypatch):
     """An empty package index that pip uses; `make_wheel` fills it."""
     directory = tmp_path / "index"
+    if "pip" not in request.fixturenames:
+
+        def copied(command: list[str]) -> Iterator[str]:
+            """Do as pip does."""
+            requirement = command[command.index("download") + 1]
+            stem = requirement.replace("==", "-").replace("-", "_", requirement.count("-"))
+            for wheel in directory.glob(f"{stem}-*.whl"):
+                shutil.copy(wheel, command[command.index("--dest") + 1])
+                return
+            yield f"ERROR: No matching distribution found for {requirement}"
+
+        monkeypatch.setattr(fetch, "_lines_of", copied)
     directory.mkdir()
     monkeypatch.delenv("FAMILIAR_OFFLINE")
     for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(directory), "CONFIG_FILE": ""}.items():

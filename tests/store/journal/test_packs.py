@@ -58,15 +58,15 @@ def test_any_bytes_are_a_pack_or_are_refused(content) -> None:
 
 @cache
 def deflated_zeros(count: int) -> bytes:
-    maker = zlib.compressobj(9)
+    maker = zlib.compressobj(1)
     part = b"\0" * (1 << 20)
     return b"".join(maker.compress(part) for _ in range(count >> 20)) + maker.flush()
 
 
 @pytest.mark.parametrize("claimed", [2 << 30, 100])
-def test_two_gigabytes_of_zeros_are_refused_without_being_held(claimed) -> None:
+def test_many_zeros_are_refused_without_being_held(claimed) -> None:
     resource = pytest.importorskip("resource")
-    bomb = pack(entry(BLOB, claimed, deflated_zeros(1 << 30)))
+    bomb = pack(entry(BLOB, claimed, deflated_zeros(1 << 28)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(RemoteDamagedError):
         check_pack(bomb)
@@ -95,7 +95,7 @@ def test_a_loose_object_of_others_is_not_unpacked_when_it_is_too_large(tmp_path)
     objects = Objects(str(tmp_path), is_foreign=True)
     id_ = "ab" + "0" * 38
     (tmp_path / "ab").mkdir()
-    (tmp_path / "ab" / id_[2:]).write_bytes(deflated_zeros(1 << 30))
+    (tmp_path / "ab" / id_[2:]).write_bytes(deflated_zeros(1 << 28))
     with pytest.raises(FamiliarError, match="nothing was merged"):
         objects.get(id_)
 

@@ -13,6 +13,7 @@ import pytest
 
 from familiar_cli.store.search import token_vectors, vectors
 from familiar_cli.store.search.build import EmbeddingIndex
+from tests.support.cases import IS_NIGHT
 from tests.support.embedders import TokenWordEmbedder, WordEmbedder
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -191,7 +192,7 @@ EmbeddingIndex(MemoryStore(Path(sys.argv[1]))).build_if_stale(Slow())
 """
 
 
-@pytest.mark.parametrize("batches", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("batches", [1, 2, 3, 5, 8] if IS_NIGHT else [2, 5])
 def test_a_killed_build_leaves_an_index_that_opens_and_continues(world, embedder, batches) -> None:
     fill(world, 0, 200)
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
