@@ -120,6 +120,14 @@ def read_object(path: str | Path) -> dict[str, Any]:
     return read_record(path, dict[str, Any]) or {}
 
 
+def status_of(path: str | Path) -> os.stat_result | None:
+    """Return what the system says of a file; None if there is none, or it may not be seen."""
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
 class FileStamp(NamedTuple):
     """Detects file changes without reading. A tuple, since there are many.
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from starlette.responses import StreamingResponse
 
 from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.files import status_of
 from familiar_cli.store.memory.store.store import state_of
 
 if TYPE_CHECKING:
@@ -153,11 +154,8 @@ def state_of_files(paths: FamiliarPaths) -> object:
 
 def _file_stamp(path: Path) -> tuple[int, int]:
     """Return a value that changes with a file; an empty log of SQLite counts as none."""
-    try:
-        result = path.stat()
-    except OSError:
-        return (0, 0)
-    return (result.st_mtime_ns, result.st_size) if result.st_size else (0, 0)
+    status = status_of(path)
+    return (status.st_mtime_ns, status.st_size) if status and status.st_size else (0, 0)
 
 
 async def play_while_connected(

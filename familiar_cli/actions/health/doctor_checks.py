@@ -558,11 +558,8 @@ def marks(target: CheckTarget) -> Iterator[Diagnosis]:
     items: list[str] = []
     for entry in store.walk().files:
         if entry.rel_path.lower().endswith((".md", ".markdown")):
-            try:
-                text = store.read_file(entry.rel_path)
-            except errors.FamiliarError:
-                continue  # the check `memory` reports it
-            items += [f"{entry.rel_path}:{line}: {what}" for line, what in damage_in(text)]
+            damage = damage_in(store.readable(entry.rel_path))
+            items += [f"{entry.rel_path}:{line}: {what}" for line, what in damage]
     for one in items[:_MOST]:
         yield warn(one, _MEND)
     if len(items) > _MOST:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.markdown import split_front_matter, title_of
 from familiar_cli.base.times.clock import stopwatch_s, to_utc, to_zone
 from familiar_cli.base.who.visibility import OWNER
@@ -144,10 +143,7 @@ def fact_days(familiar: Familiar) -> FactDays:
 
 
 def _read_facts(familiar: Familiar, rel_path: str) -> Iterable[DatedFact]:
-    try:
-        text = familiar.memory.read_file(rel_path)
-    except FamiliarError:
-        return ()
+    text = familiar.memory.readable(rel_path)
     if "<!--" not in text:
         return ()
     lines = [one.text.rstrip("\r\n") for one, _, _ in fact_lines(text, rel_path)]

@@ -162,7 +162,7 @@ def known_people(familiar: Familiar, viewer: Viewer, most: int) -> list[tuple[st
         speakers = sorted(familiar.history.speakers(viewer), key=lambda one: one.last_at)
         latest = [people_path(one.author.slug) for one in speakers[: -most - 1 : -1]]
         paths = [path for path in latest if memory.exists(path)]
-    return [(path, text) for path in paths[:most] if (text := _readable(memory, path))]
+    return [(path, text) for path in paths[:most] if (text := memory.readable(path))]
 
 
 def pinned_pages(familiar: Familiar) -> list[tuple[str, str]]:
@@ -174,14 +174,7 @@ def pinned_pages(familiar: Familiar) -> list[tuple[str, str]]:
         else pins_in_files(familiar.memory, within_s=_PINS_S)
     )
     own = [path for path in pins.rel_paths if path.partition("/")[0] not in _NOT_KNOWN]
-    return [(path, text) for path in own if (text := _readable(familiar.memory, path))]
-
-
-def _readable(memory: MemoryStore, rel_path: str) -> str:
-    try:
-        return memory.read_file(rel_path)
-    except FamiliarError:
-        return ""
+    return [(path, text) for path in own if (text := familiar.memory.readable(path))]
 
 
 def best_facts(facts: Sequence[KnownFact], most: int) -> list[KnownFact]:
@@ -241,7 +234,7 @@ def forget_fact(familiar: Familiar, rel_path: str, line: str) -> tuple[int, ...]
     same = {rel_path: [line]}
     for entry in memory.walk().files:
         if is_page(entry.rel_path) and entry.rel_path != rel_path and said:
-            text = _readable(memory, entry.rel_path)
+            text = memory.readable(entry.rel_path)
             matches = [one.text.rstrip("\r\n") for one, _, _ in fact_lines(text)]
             same[entry.rel_path] = [one for one in matches if normal_line(one) == said]
     withdrawn = withdraw_turns(familiar.history, held)

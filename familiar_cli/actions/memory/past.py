@@ -524,10 +524,7 @@ def learned_from(
 
 
 def _visible_lines(familiar: Familiar, rel_path: str, viewer: Viewer) -> frozenset[str]:
-    try:
-        text = familiar.memory.read_file(rel_path)
-    except FamiliarError:
-        return frozenset()
+    text = familiar.memory.readable(rel_path)
     return frozenset(bare_lines(visible_in(text, viewer, rel_path)))
 
 

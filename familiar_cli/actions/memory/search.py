@@ -113,10 +113,7 @@ def kept_back(
 
 def cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
     """Return the turns cited by the visible part of a hit."""
-    try:
-        text = familiar.memory.read_file(hit.rel_path)
-    except FamiliarError:  # deleted since it was found
-        return ()
+    text = familiar.memory.readable(hit.rel_path)  # it may be deleted since
     text = numbered_text(text, viewer, hit.rel_path)
     hidden = private_spans(text, viewer, hit.rel_path) if viewer.is_owner else []
     return turn_ids(shown_between(text, hit.char_start, hit.char_end, hidden), familiar.numbering)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
 from functools import cache
 from itertools import chain
@@ -13,7 +12,7 @@ from msgspec.structs import asdict, replace
 
 from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS
 from familiar_cli.base.config.home import check_here, who_speaks
-from familiar_cli.base.errors import ConfigError, FamiliarError, UsageError
+from familiar_cli.base.errors import ConfigError, UsageError
 from familiar_cli.base.times.clock import iso, now, to_ms
 from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, audience_words
 from familiar_cli.context.types import Said  # noqa: TC001  # public functions can be asked for their types
@@ -248,9 +247,7 @@ def names_of_speakers(familiar: Familiar, authors: Iterable[Author | None]) -> d
     def page_name(slug: str) -> str:
         from familiar_cli.store.memory.aliases import names_of
 
-        with suppress(FamiliarError):
-            return next(iter(names_of(familiar.memory.read_file(people_path(slug)))), "")
-        return ""
+        return next(iter(names_of(familiar.memory.readable(people_path(slug)))), "")
 
     def has_name(author: Author) -> bool:
         return bool(author.display_name or author.username) or familiar.me().is_me(author)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config.home import who_speaks
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.base.files import read_plain, write_own
+from familiar_cli.base.files import read_plain, status_of, write_own
 from familiar_cli.base.text import bare_lines, slugify
 from familiar_cli.base.times.clock import iso, now, parse_iso
 from familiar_cli.base.who.visibility import OWNER
@@ -303,10 +303,8 @@ def _read_unkept(path: Path, since: str) -> list[tuple[str, str]]:
 
 
 def _mtime_ns(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
+    status = status_of(path)
+    return status.st_mtime_ns if status else 0
 
 
 def _speaker(turn: Turn, name: str) -> str:

@@ -95,10 +95,7 @@ def _check_visible(familiar: Familiar, subject: types.Subject, viewer: Viewer) -
         if turn is None or not viewer.sees_turn(turn):
             raise NotFoundError(f"No open channel has a turn {subject.turn_id}")
         return False
-    try:
-        text = familiar.memory.read_file(subject.rel_path)
-    except FamiliarError:
-        text = ""
+    text = familiar.memory.readable(subject.rel_path)
     if not visible_in(text, viewer, subject.rel_path).strip():
         raise NotFoundError(f"There is no memory file {subject.rel_path!r}")
     return bool(private_spans(text, viewer, subject.rel_path))

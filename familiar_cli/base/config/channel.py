@@ -35,7 +35,7 @@ from familiar_cli.base.config.settings import (
     value_at,
 )
 from familiar_cli.base.errors import ConfigError, FamiliarError, UsageError
-from familiar_cli.base.files import read_plain, read_record, write_own, write_whole
+from familiar_cli.base.files import read_plain, read_record, status_of, write_own, write_whole
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s
 
@@ -166,10 +166,8 @@ class ChannelConfigs:
         return self._kinds
 
     def _directory_mtime_ns(self) -> int:
-        try:
-            return self.directory.stat().st_mtime_ns
-        except OSError:
-            return -1
+        status = status_of(self.directory)
+        return status.st_mtime_ns if status else -1
 
     def _files(self) -> list[tuple[str, tuple[int, ...]]]:
         """Return the file names, sorted, with their stat signatures."""

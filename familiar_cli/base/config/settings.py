@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from familiar_cli.base.config.schema import ANY_NAME, OF_PRESET, CharacterConfig
 from familiar_cli.base.config.values import Setting, Value, shown_value, switched, value_problem
 from familiar_cli.base.errors import ConfigError
-from familiar_cli.base.files import read_plain
+from familiar_cli.base.files import read_plain, status_of
 from familiar_cli.base.text import nearest
 
 if TYPE_CHECKING:
@@ -316,11 +316,8 @@ class SettingsFiles:
 
 
 def _file_stamp(path: Path) -> tuple[int, ...]:
-    try:
-        status = path.stat()
-    except OSError:
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    seen = status_of(path)
+    return (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns) if seen else ()
 
 
 def load_config(path: Path) -> CharacterConfig:

@@ -17,6 +17,7 @@ from familiar_cli.actions.health.job_schedule import SOURCE as JOB
 from familiar_cli.base.config.grants import RATES, Access, access_of
 from familiar_cli.base.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.files import status_of
 from familiar_cli.base.text import slugify
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import Author, Me, check_id
@@ -526,14 +527,8 @@ def _with_previous(served: Served, request: ReplyRequest, headers: Headers) -> R
 
 def _made_at(home: Path, ids: Access) -> list[tuple[str, int]]:
     """Pair ids with the modification times of their settings, in seconds."""
-    items = []
-    for name in ids:
-        try:
-            made_s = int((home / name / "character.toml").stat().st_mtime)
-        except OSError:
-            made_s = 0
-        items.append((name, made_s))
-    return items
+    found = {name: status_of(home / name / "character.toml") for name in ids}
+    return [(name, int(status.st_mtime) if status else 0) for name, status in found.items()]
 
 
 def _check_json(request: Request) -> None:

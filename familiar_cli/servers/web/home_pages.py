@@ -27,6 +27,7 @@ from familiar_cli.actions.memory.facts import (
 from familiar_cli.actions.memory.visits import last_visit
 from familiar_cli.actions.talk.sent import find_trace
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.files import status_of
 from familiar_cli.base.markdown import title_of
 from familiar_cli.base.text import counted
 from familiar_cli.base.times.clock import now, to_zone
@@ -105,10 +106,8 @@ class Numbers:
 
 
 def _is_much(paths: FamiliarPaths) -> bool:
-    try:
-        return paths.history.stat().st_size > _MUCH_BYTES
-    except OSError:
-        return False
+    status = status_of(paths.history)
+    return bool(status and status.st_size > _MUCH_BYTES)
 
 
 NUMBERS: Final = Numbers()

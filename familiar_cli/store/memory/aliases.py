@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
-from familiar_cli.base.files import stamp_of
+from familiar_cli.base.files import stamp_of, status_of
 from familiar_cli.base.languages import ENGLISH, Phrases, heading_in
 from familiar_cli.base.markdown import (
     Section,
@@ -424,9 +424,8 @@ class Aliases(PageIndex[NamedPerson]):
             return None
 
     def _signature_of_json(self) -> str:
-        try:
-            status = os.stat(os.path.join(self._root, *ALIASES_JSON.split("/")))
-        except OSError:
+        status = status_of(os.path.join(self._root, *ALIASES_JSON.split("/")))
+        if status is None:
             return ""
         stamp = stamp_of(status, wall_ns())
         return f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns}"

@@ -155,10 +155,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
     def kinds(self) -> Kinds:
         """Relation kinds, including the memory's own; reloaded at each `refresh`."""
         if self._kinds is None:
-            text = ""
-            with suppress(FamiliarError):  # errors in the file are reported by housekeeping
-                text = self._store.read_file(RELATION_KINDS)
-            self._kinds = kinds_of(text)
+            self._kinds = kinds_of(self._store.readable(RELATION_KINDS))
         return self._kinds
 
     def refresh(self, *, thorough: bool = False, within_s: float = inf) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.base import sqlite
 from familiar_cli.base.errors import FamiliarError, LockedError
-from familiar_cli.base.files import ON_WINDOWS, TEMP_PREFIX, check_own, locked, remove
+from familiar_cli.base.files import ON_WINDOWS, TEMP_PREFIX, check_own, locked, remove, status_of
 from familiar_cli.base.text import bare_lines
 from familiar_cli.store.fts import TOKENIZER
 
@@ -143,7 +143,7 @@ class IdleConnection:
         """Return the connection, or None if there is none to the current file."""
         with suppress(IndexError):  # another thread uses it
             seen, connection = self._kept.pop()
-            if _is_same(seen, _status_of(path), "st_dev", "st_ino", "st_size", "st_mtime_ns"):
+            if _is_same(seen, status_of(path), "st_dev", "st_ino", "st_size", "st_mtime_ns"):
                 with suppress(sqlite3.Error):
                     if not _why_old(_read_all_meta(connection)):
                         return connection
@@ -154,7 +154,7 @@ class IdleConnection:
         self, path: Path, opened: os.stat_result | None, connection: sqlite3.Connection
     ) -> None:
         """Keep a connection to the file that was `opened`, or close it."""
-        seen = _status_of(path)
+        seen = status_of(path)
         if (
             self._kept
             or self._is_left
@@ -175,13 +175,6 @@ class IdleConnection:
 def _close_all(kept: list[tuple[os.stat_result, sqlite3.Connection]]) -> None:
     while kept:
         kept.pop()[1].close()
-
-
-def _status_of(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
 
 
 def _is_same(one: os.stat_result | None, other: os.stat_result | None, *fields: str) -> bool:
@@ -225,7 +218,7 @@ def _attempt_once(
     directory: Path, idle: IdleConnection, action: Callable[[sqlite3.Connection], T], reason: str
 ) -> T:
     path = directory / FILE
-    opened = _status_of(path)
+    opened = status_of(path)
     connection = idle.take(path) or _open_usable(directory, reason)
     try:
         answer = action(connection)

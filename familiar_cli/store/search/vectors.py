@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from familiar_cli.base.files import write_whole
+from familiar_cli.base.files import status_of, write_whole
 from familiar_cli.base.sqlite import transaction
 from familiar_cli.store.search.rank import number_runs
 from familiar_cli.store.search.schema import VECTORS_PREFIX, read_meta, read_metas, set_meta
@@ -140,10 +140,8 @@ def row_bytes(path: Path) -> int:
 
 def size_of(path: Path) -> int:
     """Return the size of a file, or -1 if there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
+    status = status_of(path)
+    return status.st_size if status else -1
 
 
 def new_name(prefix: str, suffix: str) -> str:

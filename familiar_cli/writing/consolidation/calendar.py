@@ -490,10 +490,7 @@ def _without_record(store: MemoryStore) -> dict[str, datetime]:
         for entry in entries_in(store, tier, []):
             if periods.period_in(entry.rel_path) is None:
                 continue
-            try:
-                page = read_page(store.read_file(entry.rel_path))
-            except errors.FamiliarError:
-                continue  # `consolidate` names it
+            page = read_page(store.readable(entry.rel_path))
             if page.record is None and page.body.strip():
                 moments[entry.rel_path] = entry.modified
     return moments

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from familiar_cli.base.errors import FamiliarError, LockedError, NotFoundError, RefusedError
-from familiar_cli.base.files import Disk, locked, read_plain, write_own
+from familiar_cli.base.files import Disk, locked, read_plain, status_of, write_own
 from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.base.times import clock
 from familiar_cli.store.memory.layout import RUN_ID
@@ -130,6 +130,13 @@ class MemoryStore:
         """Return a file's text without newline translation. Raises as `read` does."""
         self._wait_for_pending()
         return self._tree.read_text(rel_path)
+
+    def readable(self, rel_path: str) -> str:
+        """Return a file's text; empty if it cannot be read, which `familiar doctor` reports."""
+        try:
+            return self.read_file(rel_path)
+        except FamiliarError:
+            return ""
 
     def reader(self) -> Callable[[str], str]:
         """Return a function like `read_file` for a task that reads many files.
@@ -510,11 +517,8 @@ def branch_path(directory: str) -> str:
 
 def state_of(directory: str) -> object:
     """Return a value that changes with every transaction; costs one stat."""
-    try:
-        status = os.stat(branch_path(directory))
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
+    status = status_of(branch_path(directory))
+    return status and (status.st_ino, status.st_mtime_ns)
 
 
 class Journal(Protocol):

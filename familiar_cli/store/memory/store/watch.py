@@ -18,12 +18,11 @@ import threading
 from collections import OrderedDict
 from contextlib import suppress
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from familiar_cli.base.files import is_local_disk
+from familiar_cli.base.files import is_local_disk, status_of
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.memory.store.walk import list_all
 
@@ -199,11 +198,8 @@ def _is_quiet(root: _Root) -> bool:
 
 
 def _root_identity(root: str) -> _Identity:
-    try:
-        status = Path(root).stat()
-    except OSError:
-        return 0, 0
-    return status.st_dev, status.st_ino
+    status = status_of(root)
+    return (status.st_dev, status.st_ino) if status else (0, 0)
 
 
 if hasattr(os, "register_at_fork"):
