@@ -40,11 +40,12 @@ from familiar_cli.sync.journal_epochs import (
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import (
     LOOPBACK,
-    MEMORY_REFS,
     TURNS_REFS,
     Address,
     SeenRefs,
     Transport,
+    heads_in,
+    refs_of_familiars,
 )
 
 if TYPE_CHECKING:
@@ -207,11 +208,7 @@ def begin_from(
     exchange = JournalExchange(repository, lambda: hold_lock(store.lock_path, store.lock_timeout_s))
     with closing(open_transport(address, exchange, sender, name=name, ask=ask)) as transport:
         refs = _FirstFetch(transport, exchange, sender.tell).fetch()
-    heads = {
-        ref.removeprefix(MEMORY_REFS): id_
-        for ref, id_ in refs.items()
-        if ref.startswith(MEMORY_REFS)
-    }
+    heads = heads_in(refs)
     past = JournalPast(repository, "")
     began = _first_instance(past, heads)
     instance = begin_instance(instance_path, began, chosen=chosen)
@@ -256,13 +253,8 @@ class _FirstFetch:
         return self._fetch_apart(outdated)
 
     def _choose(self, refs: Mapping[str, str]) -> Collection[str]:
-        prefixes = (MEMORY_REFS, TURNS_REFS)
-        self._refs = {
-            ref: id_
-            for ref, id_ in refs.items()
-            if ref.startswith(prefixes) and is_instance_id(ref.rpartition("/")[2])
-        }
-        if not any(ref.startswith(MEMORY_REFS) for ref in self._refs):
+        self._refs = refs_of_familiars(refs)
+        if not heads_in(self._refs):
             raise errors.NotFoundError(
                 f"The remote {self._transport.address!r} holds no memory yet",
                 hint="Run `familiar sync` on the first machine, then try again.",
@@ -298,7 +290,7 @@ class _FirstFetch:
                 self._tell(problem)
             else:
                 taken[ref] = id_
-        if not any(ref.startswith(MEMORY_REFS) for ref in taken):
+        if not heads_in(taken):
             raise errors.RemoteDamagedError(
                 problem, hint="Sync from a machine that has the memory, into a new repository."
             )
@@ -319,9 +311,8 @@ class _FirstFetch:
         return outdated
 
     def _accept(self, incoming: IncomingObjects, refs: Mapping[str, str]) -> None:
-        heads = [id_ for ref, id_ in refs.items() if ref.startswith(MEMORY_REFS)]
         read = cache(incoming.read)
-        if len({first_commit(read, head) for head in heads}) > 1:
+        if len({first_commit(read, head) for head in heads_in(refs).values()}) > 1:
             raise errors.RefusedError(
                 f"The remote {self._transport.address!r} holds more than one familiar;"
                 " nothing was changed",

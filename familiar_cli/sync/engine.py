@@ -44,6 +44,7 @@ from familiar_cli.sync.remotes import (
     RefAside,
     SeenRefs,
     Transport,
+    heads_in,
     local_ref,
     set_local_ref,
 )
@@ -220,13 +221,11 @@ class SyncEngine:
         """Import turns already fetched from a remote, and return their number."""
         if self.turns is None:
             return 0
-        refs = SeenRefs(self.repository, name).all()
+        heads = heads_in(SeenRefs(self.repository, name).all(), TURNS_REFS)
+        own = self.instance().id
         return sum(
-            take_turns(
-                self.repository, self.turns, self.instance().id, r.removeprefix(TURNS_REFS), id_
-            )
-            for r, id_ in sorted(refs.items())
-            if r.startswith(TURNS_REFS)
+            take_turns(self.repository, self.turns, own, instance, id_)
+            for instance, id_ in sorted(heads.items())
         )
 
     def rekey(self, name: str, address: Address) -> bool:
@@ -302,7 +301,7 @@ class _Run:
             raise NewOrders(tuple(self._fetch.new_orders.values()), tuple(self._fetch.new_heads))
         self._check_own_id(there)
         shared = self._fetch.fetch_branches(before)
-        heads = {**self._memory(there), **shared}
+        heads = {**heads_in(there), **shared}
         pulled = self._count(heads.values(), before.values())
         outcome, turns_in = Outcome(), 0
         heads.pop(self._own, None)
@@ -330,7 +329,7 @@ class _Run:
             turns_in,
             turns_out,
             outcome,
-            self._memory(there),
+            heads_in(there),
             tuple(self._notes),
         )
 
@@ -397,13 +396,6 @@ class _Run:
             set_local_ref(self._repository, ref, now)
         return True
 
-    def _memory(self, there: Mapping[str, str]) -> dict[str, str]:
-        return {
-            ref.removeprefix(MEMORY_REFS): id_
-            for ref, id_ in there.items()
-            if ref.startswith(MEMORY_REFS)
-        }
-
     def _count(self, new: Iterable[str], known: Iterable[str]) -> int:
         """Count commits by others reachable from `new`, but not from `known` or ours."""
         past = self._past
@@ -418,12 +410,12 @@ class _Run:
         untrusted = self._fetch.admission.ids(Trust.new, Trust.waiting, Trust.blocked)
         self._turns.restrict(self._own, untrusted)
         count = 0
-        for ref, id_ in sorted(there.items()):
-            instance = ref.removeprefix(TURNS_REFS)
-            if not ref.startswith(TURNS_REFS) or instance == self._own:
+        for instance, id_ in sorted(heads_in(there, TURNS_REFS).items()):
+            if instance == self._own:
                 continue
             if MEMORY_REFS + instance not in there:  # which proves whose turns they are
                 reason = "there is no memory of this familiar beside these turns"
+                ref = TURNS_REFS + instance
                 self._fetch.aside.setdefault(ref, RefAside(ref, id_, reason, is_final=False))
                 continue
             self._progress(f"reading turns of {instance}")
@@ -451,7 +443,7 @@ class _Run:
                 sent = there.get(TURNS_REFS + own, "")
                 before = sent if sent and self._exchange.has(sent) else None
                 turns_out += turns_since(self._repository, own, before, turns)
-        id_s = [id_ for id_ in self._memory(there).values() if self._exchange.has(id_)]
+        id_s = [id_ for id_ in heads_in(there).values() if self._exchange.has(id_)]
         past = self._past
         pushed = (
             len(AncestryWalk(past.parents, [[head], id_s]).only(0))

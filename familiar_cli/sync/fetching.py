@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from familiar_cli.base.config.home import Instance, is_instance_id
 from familiar_cli.base.errors import (
     AnotherFamiliarError,
     FamiliarError,
@@ -24,6 +23,7 @@ from familiar_cli.sync.participants import Admission, SyncParticipants, Trust
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from familiar_cli.base.config.home import Instance
     from familiar_cli.store.history.forgetting import ForgetOrder
     from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 
@@ -137,10 +137,9 @@ class RemoteFetch(Struct, kw_only=True):
 
     def _fetch(self, refs: Mapping[str, str]) -> None:
         wants = sorted(set(refs.values()))
-        heads = [id_ for ref, id_ in refs.items() if ref.startswith(remotes.MEMORY_REFS)]
         with self.exchange.incoming() as incoming:
             self.transport.fetch(wants, self._haves(), incoming)
-            self._check_familiar(heads, incoming)
+            self._check_familiar(remotes.heads_in(refs).values(), incoming)
             self._check_epoch(refs, incoming)
             incoming.accept(wants)
 
@@ -284,12 +283,7 @@ class RemoteFetch(Struct, kw_only=True):
         dead = dead_commits(self.exchange.repository)
         refs = {ref: id_ for ref, id_ in refs.items() if id_ not in dead}
         self.branches = {r: refs.get(r) for r in self.transport.shared_refs}
-        result = {}
-        for ref, id_ in refs.items():
-            for prefix in (remotes.MEMORY_REFS, remotes.TURNS_REFS):
-                if ref.startswith(prefix) and is_instance_id(ref.removeprefix(prefix)):
-                    result[ref] = id_
-        return result
+        return remotes.refs_of_familiars(refs)
 
     def _believed(self, there: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
         """Return the refs without those that moved backwards; vanished ones keep their value."""

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from msgspec import Struct
 
 from familiar_cli.base.config.environment import sync_token
+from familiar_cli.base.config.home import is_instance_id
 from familiar_cli.base.errors import (
     ConfigError,
     NotFoundError,
@@ -147,6 +148,21 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Close the connection."""
+
+
+def heads_in(refs: Mapping[str, str], prefix: str = MEMORY_REFS) -> dict[str, str]:
+    """Return the commit that each instance's ref names, of its memory or of its turns."""
+    return {ref.removeprefix(prefix): at for ref, at in refs.items() if ref.startswith(prefix)}
+
+
+def refs_of_familiars(refs: Mapping[str, str]) -> dict[str, str]:
+    """Return the refs of instances' memories and turns."""
+    return {
+        prefix + instance: id_
+        for prefix in (MEMORY_REFS, TURNS_REFS)
+        for instance, id_ in heads_in(refs, prefix).items()
+        if is_instance_id(instance)
+    }
 
 
 def shared_refs(head: str | None) -> tuple[str, ...]:
@@ -583,9 +599,8 @@ def newest_seen(repository: Repository) -> dict[str, set[str]]:
     top = os.path.join(repository.path, "refs", "remotes")
     result: dict[str, set[str]] = {}
     for remote in os.listdir(top) if os.path.isdir(top) else ():
-        for ref, id_ in SeenRefs(repository, remote).all().items():
-            if ref.startswith(MEMORY_REFS):
-                result.setdefault(ref.removeprefix(MEMORY_REFS), set()).add(id_)
+        for instance, id_ in heads_in(SeenRefs(repository, remote).all()).items():
+            result.setdefault(instance, set()).add(id_)
     return result
 
 

@@ -37,7 +37,7 @@ from familiar_cli.store.memory.store.files import MOST_RECORDED_BYTES
 from familiar_cli.sync import turns_incoming as incoming
 from familiar_cli.sync.journal_epochs import orders_path
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.remotes import TURNS_REFS, local_ref, set_local_ref
+from familiar_cli.sync.remotes import TURNS_REFS, heads_in, local_ref, set_local_ref
 from familiar_cli.sync.turns_outgoing import outgoing_lines
 
 if TYPE_CHECKING:
@@ -156,9 +156,8 @@ def read_abouts(repository: Repository, refs: Mapping[str, str]) -> list[bytes]:
     """
     past = JournalPast(repository, "")
     matches = (
-        (past.tree(id_), _about_path(ref.removeprefix(TURNS_REFS)))
-        for ref, id_ in sorted(refs.items())
-        if ref.startswith(TURNS_REFS)
+        (past.tree(id_), _about_path(instance))
+        for instance, id_ in sorted(heads_in(refs, TURNS_REFS).items())
     )
     return [past.read(files[path]) for files, path in matches if path in files]
 

@@ -41,7 +41,7 @@ from familiar_cli.sync.engine import SyncEngine, SyncOptions, SyncResult
 from familiar_cli.sync.joining import AncestryWalk
 from familiar_cli.sync.journal_epochs import memory_orders
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.remotes import MEMORY_REFS, Address, SeenRefs, read_address
+from familiar_cli.sync.remotes import Address, SeenRefs, heads_in, read_address
 from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key, read_key
 from familiar_cli.sync.shared_files import Device, Devices
 from familiar_cli.sync.turns import HistoryConversations, read_abouts
@@ -610,7 +610,7 @@ def _note_path(familiar: Familiar, remote: str) -> Path:
 
 
 def _count_ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: ANN401
-    id_s = [id_ for ref, id_ in seen.items() if ref.startswith(MEMORY_REFS)]
+    id_s = list(heads_in(seen).values())
     if head is None:
         return 0
     if not id_s:
@@ -627,9 +627,9 @@ def _instance_statuses(
 ) -> tuple[InstanceStatus, ...]:
     heads: dict[str, set[str]] = {own.id: {head} if head else set()}
     for refs in seen.values():
-        for ref, id_ in refs.items():
-            if ref.startswith(MEMORY_REFS) and ref.removeprefix(MEMORY_REFS) != own.id:
-                heads.setdefault(ref.removeprefix(MEMORY_REFS), set()).add(id_)
+        for instance, id_ in heads_in(refs).items():
+            if instance != own.id:
+                heads.setdefault(instance, set()).add(id_)
     found = []
     for instance, ids in sorted(heads.items(), key=lambda row: (row[0] != own.id, row[0])):
         behind = 0
