@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from contextlib import suppress
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base import errors
 from familiar_cli.base.markdown import body_start, bullet, title_of
-from familiar_cli.base.text import bare_lines, nearest, sha256_of, unified_file
+from familiar_cli.base.text import bare_lines, changed_blocks, nearest, sha256_of, unified_file
 from familiar_cli.store.history.imports import withdraw_doubles
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_onto
@@ -59,14 +58,9 @@ class DraftFile(Struct, frozen=True):
     @property
     def change(self) -> FileChange:
         """How much of it changes."""
-        old, new = _strip_common(bare_lines(self.before or ""), bare_lines(self.after))
-        added = removed = 0
-        for tag, a, b, c, d in difflib.SequenceMatcher(
-            None, old, new, autojunk=False
-        ).get_opcodes():
-            if tag != "equal":
-                removed += b - a
-                added += d - c
+        blocks = list(changed_blocks(bare_lines(self.before or ""), bare_lines(self.after)))
+        added = sum(d - c for _, _, c, d in blocks)
+        removed = sum(b - a for a, b, _, _ in blocks)
         kind = "create" if self.before is None else "update"
         return FileChange(self.rel_path, kind, added, removed)  # type: ignore[arg-type]
 
@@ -130,15 +124,6 @@ class Draft:
     def diff(self) -> str:
         """Return all changes as a unified diff."""
         return "".join(unified_file(f.rel_path, f.before, f.after) for f in self)
-
-
-def _strip_common(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
-    """Strip the common prefix and suffix, since comparing is the costliest step."""
-    least = min(len(old), len(new))
-    start = next((n for n in range(least) if old[n] != new[n]), least)
-    rest = least - start
-    end = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
-    return old[start : len(old) - end], new[start : len(new) - end]
 
 
 _REJECTED_VERSION: Final = 1
@@ -231,7 +216,6 @@ class Hunk(Struct, frozen=True):
 def split_hunks(before: str, after: str) -> tuple[Hunk, ...]:
     """Return the hunks that turn `before` into `after`, in order."""
     old, new = lines_of(before), lines_of(after)
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return tuple(
         Hunk(
             above=tuple(old[max(0, a - _CONTEXT) : a]),
@@ -240,8 +224,7 @@ def split_hunks(before: str, after: str) -> tuple[Hunk, ...]:
             below=tuple(old[b : b + _CONTEXT]),
             at=a,
         )
-        for tag, a, b, c, d in matcher.get_opcodes()
-        if tag != "equal"
+        for a, b, c, d in changed_blocks(old, new)
     )
 
 
