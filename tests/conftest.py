@@ -21,8 +21,9 @@ import shutil
 import signal
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +31,7 @@ from types import SimpleNamespace
 import pytest
 import typer.testing
 from hypothesis import HealthCheck, Phase, settings
+from pytest_rerunfailures import StatusDB
 
 from tests.support.cases import IS_NIGHT
 from tests.support.server import ChatServer, Say
@@ -56,9 +58,11 @@ settings.load_profile(os.environ.get("FAMILIAR_TEST_PROFILE", "gate"))
 typer.testing._get_command = cache(typer.testing._get_command)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config) -> None:
     _use_memory(config)
     _keep_bytecode(config)
+    _keep_reruns(config)
 
 
 def _use_memory(config) -> None:
@@ -88,9 +92,38 @@ def _keep_bytecode(config) -> None:
         sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"]
 
 
+def _keep_reruns(config) -> None:
+    """Have each worker know by itself how often its tests are run again.
+
+    pytest-rerunfailures asks the controller before each test, and waits 40 ms for the answer.
+    """
+    known = getattr(config, "failures_db", None)
+    if known is None:
+        return
+    if hasattr(config, "workerinput"):
+        known.sock.close()
+        config.failures_db = StatusDB()
+    else:  # it asks when a worker has crashed
+        known.get_test_reruns = lambda _: config.option.reruns or 0
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Use two workers more than there are cores: tests wait for programs that they start."""
     return (os.cpu_count() or 1) + 2
+
+
+def pytest_collection(session) -> None:
+    """Have each worker compile other tests first, so that it finds the rest compiled."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    places = [Path(argument.partition("::")[0]).absolute() for argument in session.config.args]
+    files = sorted({file for place in places for file in place.rglob("test_*.py")})
+    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for file in files[first:] + files[:first]:
+        name = file.relative_to(session.config.rootpath).with_suffix("")
+        with suppress(Exception):  # collection tells it
+            import_module(".".join(name.parts))
 
 
 gc.disable()  # while tests are imported, it would go through all of them again and again
