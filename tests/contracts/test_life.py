@@ -7,7 +7,7 @@ import json
 import pytest
 
 from benchmarks import life, life_model
-from tests.support.cases import IS_NIGHT, each
+from tests.support.cases import IS_NIGHT, at_night, each
 
 SAMPLE = {
     "sample_id": "conv-1",
@@ -32,7 +32,7 @@ OTHERS = {
     "Lucy": {"history": {"2023-05-01": [{"query": "I saw a heron.", "response": "Lovely."}]}},
     "Nobody": {"history": {"2023-05-02": [{"response": "Are you there?"}]}},
 }
-ROOMS = life.ROOMS if IS_NIGHT else (0, 32)
+ROOMS = life.ROOMS if IS_NIGHT else (32,)
 KINDS = {
     *("single-hop", "update", "contradiction", "extraction", "preference", "instruction"),
     *("counting", "last", "ordering", "since", "several sessions", "summary", "month"),
@@ -72,13 +72,14 @@ def test_the_rules_replace_what_holds_once_and_only_that():
 
 
 @each("source", ["both", "raw", "files"])
-def test_planted_facts_are_found_from_each_source(found, source):
-    kinds = found["evidence"][source]["0"]["kinds"]
+def test_planted_facts_are_found_from_each_source_in_a_busy_room(found, source):
+    kinds = found["evidence"][source]["32"]["kinds"]
     assert kinds["extraction"]["or_cited"] == 1
     assert kinds["ordering"]["or_cited"] >= 0.5  # each session keeps some of its facts
     assert kinds["counting"]["answer"] == 1
 
 
+@at_night
 def test_a_busy_room_has_hardly_less_of_the_evidence(found):
     for source in ("both", "raw", "files"):
         rooms = found["evidence"][source]
