@@ -83,10 +83,10 @@ ENDS = {
 }
 """What ends with another code than 0 where nothing of the kind is there."""
 
-IN_PROCESSES = {"README.md", *(["docs/tutorial/first-steps.md"] if IS_NIGHT else [])}
+IN_PROCESSES = {"README.md", "docs/tutorial/first-steps.md"} if IS_NIGHT else set()
 """Pages whose commands are programs of their own, as a reader runs them: ten times as slow.
 
-The model in the program answers on them. On other pages a script does, but for at night.
+The model in the program answers on all pages at night; else a script does.
 """
 
 
