@@ -300,16 +300,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, step: Say) -> None:
         self._begin("text/event-stream")
-        self._event(chunk("", delta={"role": "assistant", "content": ""}))
-        self._pieces(step.text, step.pause_s, step.hold)
-        if step.finish_reason:
-            self._event(chunk(finish_reason=step.finish_reason))
+        start = chunk("", delta={"role": "assistant", "content": ""})
+        end = [chunk(finish_reason=step.finish_reason)] if step.finish_reason else []
         if step.usage is not None:
-            self._event({**chunk(), "choices": [], "usage": step.usage})
+            end.append({**chunk(), "choices": [], "usage": step.usage})
+        if step.hold or step.pause_s:
+            self._event(start)
+            self._pieces(step.text, step.pause_s, step.hold)
+            self._event(*end)
+        else:  # one packet, as a fast server's
+            self._event(start, *map(chunk, _words(step.text)), *end)
         self.server.chat.closed.wait(step.linger_s)
-        if step.done:
-            self._write(b"data: [DONE]\n\n")
-        self.wfile.write(b"0\r\n\r\n")
+        last = self._chunks("[DONE]") if step.done else b""
+        self.wfile.write(last + b"0\r\n\r\n")
 
     def _stall(self, step: Stall) -> None:
         if step.text or step.comments:
@@ -328,8 +331,13 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(pause_s)
             self._event(chunk(word))
 
-    def _event(self, event: object) -> None:
-        self._write(sse(event))
+    def _event(self, *events: object) -> None:
+        self.wfile.write(self._chunks(*events))
+
+    def _chunks(self, *events: object) -> bytes:
+        """Return a chunk of HTTP for each event."""
+        sent = map(sse, events)
+        return b"".join(b"%x\r\n%s\r\n" % (len(data), data) for data in sent)
 
     def _begin(self, content_type: str) -> None:
         self.send_response(200)
