@@ -13,12 +13,13 @@ import time
 import pytest
 
 from tests.support.cards import as_json, v3
+from tests.support.cases import IS_NIGHT
 from tests.support.lorebooks import lore, world
 from tests.support.sillytavern import DataFolder, talk
 from tests.support.world import data, home, run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
-MOMENTS = 6
+MOMENTS = 6 if IS_NIGHT else 3
 ENTRIES = 150
 # Says that it is ready when all is imported, so that the moments fall into the work itself.
 PROGRAM = """

@@ -37,7 +37,9 @@ def sent():
     return json.loads(world.run("context", "--last", "--raw").stdout)
 
 
-def test_the_small_model_gets_a_short_prompt_and_says_no_more_than_two_sentences(small) -> None:
+def test_the_small_model_gets_a_short_prompt_and_says_no_more_than_two_sentences(
+    small, quick_engine
+) -> None:
     reply = world.data("ask", "Hello?", "--name=Robin")["reply"]
     trace = world.data("context", "--last")
     body = sent()

@@ -19,6 +19,7 @@ SCRIPT = """
 at 2026-03-02T18:00:00+00:00
 $ familiar init yuzu --from-card EXAMPLES/cards/yuzu.png
 $ familiar config set timezone UTC
+$ familiar config set context.provider_deadline_s 60
 file home/yuzu/memory/topics/dog.md # Dog\\n\\nBiscuit is a dog.\\n
 reply Biscuit.
 $ familiar ask "What is the dog called?"

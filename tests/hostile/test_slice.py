@@ -9,12 +9,12 @@ import pytest
 
 from tests.hostile import run
 from tests.hostile.targets import TARGETS, Target
-from tests.support.cases import each
+from tests.support.cases import IS_NIGHT, each
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals and named pipes")
 
 SEED = int(os.environ.get("HOSTILE_SEED", "20"))
-SECONDS = float(os.environ.get("HOSTILE_SECONDS", "0.6"))
+SECONDS = float(os.environ.get("HOSTILE_SECONDS", "3" if IS_NIGHT else "0.3"))
 
 
 @each("target", TARGETS)

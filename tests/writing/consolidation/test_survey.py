@@ -1,9 +1,13 @@
 """A look that passes over what is done with tells what a look at everything would."""
 
+from __future__ import annotations
+
 import os
+import shutil
 import tempfile
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -33,14 +37,18 @@ LONG_AGO = 1_700_000_000
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _old_files():
+def _old_files(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "SETTLED_NS", -1)
+        life = live(tmp_path_factory.mktemp("life"))
+        patch.setattr(OldLife, "first", life, raising=False)
         yield
 
 
 class OldLife(Life):
     """A life of which no file is so young that it may change unseen."""
+
+    first: ClassVar[OldLife]
 
     def __init__(self, root):
         super().__init__(root)
@@ -66,13 +74,22 @@ def wanted(found):
     return [(p.name, found.of(p).state) for p in every if found.of(p).wants_work]
 
 
-def lived(root):
+def live(root):
     life = OldLife(root)
     for day in DAYS:
         life.session(date.fromisoformat(day), f"- On {day} Anna came by.\n")
     life.age_all()
     life.run(NOW)
     life.age_all()
+    life.survey(cached=True)
+    return life
+
+
+def lived(root):
+    """Return a life that has gone on for years: a copy of the first one."""
+    shutil.copytree(OldLife.first.root, root, dirs_exist_ok=True)
+    life = OldLife(root)
+    life._second = OldLife.first._second
     life.survey(cached=True)
     return life
 

@@ -11,12 +11,12 @@ import pytest
 from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.writing.housekeeping.lines import Options
 from familiar_cli.writing.housekeeping.run import CHECKS, look_through
-from tests.support.cases import each
+from tests.support.cases import IS_NIGHT, each
 from tests.writing.housekeeping.conftest import TODAY
 
-MOST_S = 5.0
+MOST_S = 5.0 if IS_NIGHT else 2.0
 """Of the processor. What takes a square of its length takes longer; the slowest takes one."""
-CHARS = 60_000
+CHARS = 60_000 if IS_NIGHT else 30_000
 TEXTS = {
     "nul": "\0",
     "spaces": "# a " + " " * CHARS + "x",
