@@ -198,14 +198,14 @@ class Player:
         for directory, _, names in os.walk(self._world):
             for path in (f"{directory}/{name}" for name in names):
                 name = path[len(str(self._world)) + 1 :]
-                if not _UNSTABLE.search(name) and os.path.isfile(path):
+                if not _UNSTABLE.search(name) and Path(path).is_file():
                     read[path] = self._read_file(path, name)
         self._read = read
         in_order = sorted(read.items(), key=lambda item: item[0].split("/"))
         return {name: content for _, (_, name, content) in in_order}
 
     def _read_file(self, path: str, name: str) -> tuple[tuple[int, ...], str, bytes]:
-        status = os.stat(path)
+        status = Path(path).stat()
         version = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         if (known := self._read.get(path)) and known[0] == version:
             return known
