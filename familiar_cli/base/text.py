@@ -268,10 +268,7 @@ _KANA: Final = {
     "ヽ": "ゝ",
     "ヾ": "ゞ",
 }
-_LETTERS: Final = {
-    **{chr(p): "" for a, b in _DROPPED for p in range(ord(a), ord(b) + 1)},
-    **_SAME,
-}
+_LETTERS: Final = {**{chr(p): "" for a, b in _DROPPED for p in range(ord(a), ord(b) + 1)}, **_SAME}
 
 _JOINERS: Final = dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", "")
 

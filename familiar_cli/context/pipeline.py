@@ -285,10 +285,7 @@ class ContextPipeline:
         )
 
     async def ask(
-        self,
-        prompt: OutgoingPrompt,
-        model: ChatModel,
-        on_text: Callable[[str], None] | None = None,
+        self, prompt: OutgoingPrompt, model: ChatModel, on_text: Callable[[str], None] | None = None
     ) -> CompleteReply:
         """Ask the model, and return the reply after the post-processors.
 
@@ -341,10 +338,7 @@ class ContextPipeline:
         return reply, tuple(reports)
 
     async def _complete(
-        self,
-        prompt: OutgoingPrompt,
-        model: ChatModel,
-        on_text: Callable[[str], None] | None,
+        self, prompt: OutgoingPrompt, model: ChatModel, on_text: Callable[[str], None] | None
     ) -> Completion:
         if on_text is None or not _hides_private(prompt.assembled):
             return await model.complete(prompt.sent, on_text)

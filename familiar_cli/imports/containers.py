@@ -34,14 +34,7 @@ from familiar_cli.imports.foreign_files import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-V1_FIELDS: Final = (
-    "name",
-    "description",
-    "personality",
-    "scenario",
-    "first_mes",
-    "mes_example",
-)
+V1_FIELDS: Final = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
 """The fields of a V1 card, which every card has."""
 
 CARD_NAME: Final = "card.json"

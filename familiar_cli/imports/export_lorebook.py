@@ -344,11 +344,7 @@ def _refuse_several(books: Sequence[ShelvedBook], name: str) -> UsageError:
 
 
 def export_book(
-    store: MemoryStore,
-    *,
-    directory: str | None = None,
-    book_format: BookFormat,
-    book_id: str = "",
+    store: MemoryStore, *, directory: str | None = None, book_format: BookFormat, book_id: str = ""
 ) -> dict[str, Any]:
     """Export the lore in `directory`, a person's edits included, as a lorebook.
 

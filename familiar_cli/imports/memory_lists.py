@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.base.text import (
-    counted,
-    one_line,
-    shorten_list,
-    split_sentences,
-    str_or_empty,
-)
+from familiar_cli.base.text import counted, one_line, shorten_list, split_sentences, str_or_empty
 from familiar_cli.base.times.clock import since_1970
 from familiar_cli.base.times.when import relative_dates, with_dates
 from familiar_cli.imports.contract import ForeignMemories, ForeignMemory

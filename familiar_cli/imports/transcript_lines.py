@@ -215,10 +215,7 @@ _TIMED: Final = (
         _COLONS,
     ),
     _HeaderStyle(
-        _ANDROID,
-        _compile_pattern(rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}"),
-        "",
-        "-–—",
+        _ANDROID, _compile_pattern(rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}"), "", "-–—"
     ),
     _HeaderStyle(
         "time Name text",
@@ -272,10 +269,7 @@ _TOLD: Final = (
         "[time] Name: text", _compile_pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]"
     ),
     _HeaderStyle(
-        _ANDROID,
-        _compile_pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"),
-        "",
-        "-–—",
+        _ANDROID, _compile_pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"), "", "-–—"
     ),
 )
 """Lines with a time and nobody who speaks, by the style of the messages beside them."""

@@ -32,13 +32,7 @@ from familiar_cli.llm.reply import (
     ServerEvent,
     StreamedReply,
 )
-from familiar_cli.llm.slots import (
-    BEGINS_INSIDE,
-    PRESETS,
-    ResolvedSlot,
-    check_usable,
-    keep_thinking,
-)
+from familiar_cli.llm.slots import BEGINS_INSIDE, PRESETS, ResolvedSlot, check_usable, keep_thinking
 from familiar_cli.llm.types import Completion, Message, PreparedRequest, Slotted, make_body
 from familiar_cli.llm.wire import FailedError, Failure
 
@@ -347,8 +341,7 @@ class LocalModel(Slotted):
             if path.is_file():
                 return path
             raise ModelUnknownError(
-                f"No such model file: {model!r}",
-                hint="Run `familiar config set llm.model PATH`.",
+                f"No such model file: {model!r}", hint="Run `familiar config set llm.model PATH`."
             )
         kinds = {name: entry.kind for name, entry in CATALOG.items()}
         if kinds.get(model) != "gguf":

@@ -67,14 +67,7 @@ class Preset(Struct, frozen=True):
 # Context sizes are the servers' defaults, or less: Ollama silently truncates longer
 # prompts (docs.ollama.com, "Context length"), so its default matters.
 PRESETS: Mapping[str, Preset] = {
-    "local": Preset(
-        "",
-        LOCAL_MODEL,
-        "",
-        context_tokens=1536,
-        max_tokens=256,
-        prefill=True,
-    ),
+    "local": Preset("", LOCAL_MODEL, "", context_tokens=1536, max_tokens=256, prefill=True),
     "openrouter": Preset(
         "https://openrouter.ai/api/v1",
         "",

@@ -24,12 +24,7 @@ from familiar_cli.base.config.grants import (
 )
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.text import Discreet
-from familiar_cli.servers.api_errors import (
-    ApiError,
-    respond_error,
-    to_api_error,
-    too_many_requests,
-)
+from familiar_cli.servers.api_errors import ApiError, respond_error, to_api_error, too_many_requests
 from familiar_cli.servers.limits import LARGE_BYTES, BodyPool, RequestBudget
 from familiar_cli.servers.web.drawing import refused_page
 from familiar_cli.servers.web.site import OPEN_TO_PROGRAMS, SAFE_HEADERS, add_headers

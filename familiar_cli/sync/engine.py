@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from familiar_cli.base.config.home import Instance, replace_id
-from familiar_cli.base.errors import (
-    BadInputError,
-    RefusedError,
-    RemoteRefusedError,
-)
+from familiar_cli.base.errors import BadInputError, RefusedError, RemoteRefusedError
 from familiar_cli.base.text import counted
 from familiar_cli.store.journal.exchange import JournalExchange
 from familiar_cli.store.journal.packs import MOST_OBJECT_BYTES
@@ -30,12 +26,7 @@ from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.joining import AncestryWalk, Outcome, join_heads
 from familiar_cli.sync.journal_epochs import EpochCheck, drop_large_files
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.participants import (
-    LargeDeletion,
-    PendingDeletions,
-    SyncParticipants,
-    Trust,
-)
+from familiar_cli.sync.participants import LargeDeletion, PendingDeletions, SyncParticipants, Trust
 from familiar_cli.sync.remotes import (
     MAIN_REF,
     MEMORY_REFS,

@@ -125,12 +125,7 @@ def turns_commit(
             repository.objects.write([blob])
     tree, made = rewrite_tree(repository.tree, repository.tree_of(head), ids)
     commit = encode_commit(
-        tree,
-        head,
-        SYNC,
-        f"turns of {own}",
-        at=clock.now().astimezone(),
-        trailers=[(INSTANCE, own)],
+        tree, head, SYNC, f"turns of {own}", at=clock.now().astimezone(), trailers=[(INSTANCE, own)]
     )
     with lock(), translate_errors(repository.path):
         repository.objects.write([*blobs.values(), *made, commit])

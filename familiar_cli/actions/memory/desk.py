@@ -82,12 +82,7 @@ def read_todos(familiar: Familiar, rel_path: str) -> Desk:
 
 
 def add_todo(
-    familiar: Familiar,
-    rel_path: str,
-    text: str,
-    when: str | None = None,
-    *,
-    dry_run: bool = False,
+    familiar: Familiar, rel_path: str, text: str, when: str | None = None, *, dry_run: bool = False
 ) -> ItemChange:
     """Write a reminder or a task down.
 
@@ -123,13 +118,7 @@ def mark_todo(
         RefusedError: The file was changed meanwhile; it stays as it was.
     """
     change = desk.mark_item(
-        familiar.memory,
-        rel_path,
-        number,
-        mark,
-        now=now(),
-        zone=familiar.zone,
-        dry_run=dry_run,
+        familiar.memory, rel_path, number, mark, now=now(), zone=familiar.zone, dry_run=dry_run
     )
     return _finish_item(familiar, change)
 

@@ -295,9 +295,7 @@ _PLACES: Final = {
 
 
 def page_title(
-    memory: MemoryStore,
-    rel_path: str,
-    read_head: Callable[[str, int], MemoryHead] | None = None,
+    memory: MemoryStore, rel_path: str, read_head: Callable[[str, int], MemoryHead] | None = None
 ) -> str:
     """Return a page's title, or the day that it covers.
 

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.store.memory.aliases import (
-        Aliases,
-        SharedName,
-    )
+    from familiar_cli.store.memory.aliases import Aliases, SharedName
 
 
 class AliasChange(Struct, frozen=True):

@@ -325,8 +325,7 @@ def _person_text(draft: Draft, slug: str, title: str = "") -> str:
         return page_text.new_file(title)
     if text is None:
         raise NotFoundError(
-            f"No file about {slug!r}; nothing was changed",
-            hint="Run `familiar people list`.",
+            f"No file about {slug!r}; nothing was changed", hint="Run `familiar people list`."
         )
     return text
 

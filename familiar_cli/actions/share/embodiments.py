@@ -21,11 +21,7 @@ from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.layout import CONFLICTS_DIR, RUN_ID
 from familiar_cli.store.memory.merge.files import HUMAN, Editor, Side, blob_id, merge_trees
 from familiar_cli.store.memory.pages.items import bare_items, tag_bullets
-from familiar_cli.store.memory.pages.visible_lines import (
-    holds_back,
-    outward_text,
-    put_back,
-)
+from familiar_cli.store.memory.pages.visible_lines import holds_back, outward_text, put_back
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.store.memory.store.transactions import retry_on_conflict
 from familiar_cli.sync import shared_files

@@ -12,9 +12,7 @@ from familiar_cli.base.config.home import read_instance
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.context import types
-from familiar_cli.context.budget import (
-    percent_of,
-)
+from familiar_cli.context.budget import percent_of
 from familiar_cli.llm.slots import PLAN_TOKENS, for_plans
 
 if TYPE_CHECKING:

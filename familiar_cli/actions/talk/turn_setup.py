@@ -83,10 +83,7 @@ def turn_setup(
 
 
 def channel_in(
-    familiar: Familiar,
-    channel_id: str,
-    modality: str = "text",
-    slot: ResolvedSlot | None = None,
+    familiar: Familiar, channel_id: str, modality: str = "text", slot: ResolvedSlot | None = None
 ) -> Channel:
     """Return a channel's settings; the tier defaults to one that suits the model's context size."""
     channel = familiar.channel(channel_id, modality)

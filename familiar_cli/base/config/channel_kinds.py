@@ -45,10 +45,7 @@ MODES: Final = {
     ChannelMode.text_conversation_rp: ModeDefaults("a text chat", 6000, 16_000, 40, True, True),  # noqa: FBT003
     ChannelMode.imitate_voice: ModeDefaults("spoken words", 2000, 2000, 20, False, False),  # noqa: FBT003
 }
-OF_MODALITY: Final = {
-    "text": ChannelMode.text_conversation_rp,
-    "voice": ChannelMode.imitate_voice,
-}
+OF_MODALITY: Final = {"text": ChannelMode.text_conversation_rp, "voice": ChannelMode.imitate_voice}
 """The mode of a channel that has none of its own."""
 
 

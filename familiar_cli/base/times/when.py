@@ -93,8 +93,7 @@ def read_when(text: str, now: datetime, zone: tzinfo | None, *, ahead: bool = Fa
         result = None
     if result is None:
         raise UsageError(
-            f"{text!r} is not a date or time",
-            hint=f"Use {_AHEAD_FORMS if ahead else _BACK_FORMS}.",
+            f"{text!r} is not a date or time", hint=f"Use {_AHEAD_FORMS if ahead else _BACK_FORMS}."
         )
     return result
 

@@ -110,9 +110,5 @@ def _turn(turn: dict[str, Any]) -> SourceMessage:
 
 
 FORMAT: Final = Format(
-    name="character_ai",
-    program="Character.AI",
-    forms=("chat", "card"),
-    sniff=_sniff,
-    read=_read,
+    name="character_ai", program="Character.AI", forms=("chat", "card"), sniff=_sniff, read=_read
 )

@@ -41,10 +41,7 @@ FORMAT: Final = Format(
     sniff=lambda source: certain_if(_blocks(source)),
     read=lambda source, _: [
         build_memories(
-            "Letta",
-            source.stem,
-            _read(source),
-            "its persona, tools and messages are not imported",
+            "Letta", source.stem, _read(source), "its persona, tools and messages are not imported"
         )
     ],
 )

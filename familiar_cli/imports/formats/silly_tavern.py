@@ -29,13 +29,7 @@ from familiar_cli.imports.conversation import (
 )
 from familiar_cli.imports.foreign_files import as_object, json_line, object_at, read_json, text_at
 from familiar_cli.imports.memory_lists import build_memories
-from familiar_cli.imports.source import (
-    MAX_LINE_BYTES,
-    Skip,
-    json_lines,
-    read_object,
-    readable_rows,
-)
+from familiar_cli.imports.source import MAX_LINE_BYTES, Skip, json_lines, read_object, readable_rows
 from familiar_cli.store.history.marks import marked_count, turn_statuses
 from familiar_cli.store.history.selection import (
     SourcedTurn,
@@ -365,10 +359,5 @@ def choose_persona(
 
 
 FORMAT: Final = Format(
-    SILLY_TAVERN,
-    "SillyTavern",
-    ("chat", "memories", "settings"),
-    _sniff,
-    _read,
-    write_lines,
+    SILLY_TAVERN, "SillyTavern", ("chat", "memories", "settings"), _sniff, _read, write_lines
 )

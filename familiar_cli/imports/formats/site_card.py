@@ -61,9 +61,5 @@ def _read(source: ForeignFile, _: Reading) -> Iterator[Card]:
 
 
 FORMAT: Final = Format(
-    name="site_card",
-    program="a character of a site",
-    forms=("card",),
-    sniff=_sniff,
-    read=_read,
+    name="site_card", program="a character of a site", forms=("card",), sniff=_sniff, read=_read
 )

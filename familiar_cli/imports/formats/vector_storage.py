@@ -31,10 +31,7 @@ def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
             continue
         about = object_at(row[2], "metadata")
         place = about.get("index")
-        day, text = split_dated(text_at(about, "text")) or (
-            None,
-            text_at(about, "text"),
-        )
+        day, text = split_dated(text_at(about, "text")) or (None, text_at(about, "text"))
         memory = ForeignMemory(text, row[0], day, f"Texts of {_collection(source)}")
         items.append((place if isinstance(place, int) else row[0], memory))
     ordered = (memory for _, memory in sorted(items, key=lambda one: one[0]))

@@ -87,9 +87,7 @@ def _channel_thread(
     newest = replace(line, text=line.text[label.end() :], name=label[1]) if label else line
     past = list(
         _labelled_lines(
-            history.strip("\n").split("\n\n"),
-            "\n\n",
-            lambda one: fold(one) in names or is_own(one),
+            history.strip("\n").split("\n\n"), "\n\n", lambda one: fold(one) in names or is_own(one)
         )
     )
     if past and (past[-1].name, past[-1].text.strip()) == (newest.name, newest.text.strip()):

@@ -187,11 +187,7 @@ class TurnTable:
         return turn
 
     def begin(
-        self,
-        served: Served,
-        wanted: RequestIdentity,
-        key: TurnKey | None,
-        lease: AsyncExitStack,
+        self, served: Served, wanted: RequestIdentity, key: TurnKey | None, lease: AsyncExitStack
     ) -> ServedTurn:
         """Begin a turn, which holds its familiar's lease until it ends."""
         turn = ServedTurn(served, wanted, self.alone, key)

@@ -562,10 +562,7 @@ def _condition(
 
 
 def _narrowed(
-    condition: tuple[str, list[object]],
-    between_ms: Sequence[tuple[int, int]],
-    *,
-    only_people: bool,
+    condition: tuple[str, list[object]], between_ms: Sequence[tuple[int, int]], *, only_people: bool
 ) -> tuple[str, list[object]]:
     """Narrow a condition to turns of some times, or of people."""
     where, values = condition

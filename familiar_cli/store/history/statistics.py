@@ -229,10 +229,7 @@ def turns_beside(
         " (SELECT min(at_ms) FROM turns WHERE at_ms >= ?)"
     )
     ((before, after),) = history.rows(sql, (in_ms(since), in_ms(until)))
-    return (
-        None if before is None else from_ms(before),
-        None if after is None else from_ms(after),
-    )
+    return (None if before is None else from_ms(before), None if after is None else from_ms(after))
 
 
 def ids_between(history: HistoryStore, since: datetime, until: datetime, most: int) -> list[int]:

@@ -279,11 +279,7 @@ class IncomingObjects:
     def _index_pack(self, file: IO[bytes]) -> None:
         """Write a pack with missing delta bases and its index, in one pass."""
         from dulwich.object_format import DEFAULT_OBJECT_FORMAT as SHA1
-        from dulwich.pack import (
-            PackData,
-            PackIndexer,
-            extend_pack,
-        )
+        from dulwich.pack import PackData, PackIndexer, extend_pack
 
         kinds: dict[bytes, int] = {}
 

@@ -532,11 +532,7 @@ _PART_HOURS: Final = 6  # of a day, as in the names of session files
 
 
 def scores_of_turns(
-    turns: Sequence[RecallHit],
-    query: str,
-    *,
-    speaker: Callable[[Turn], str],
-    zone: tzinfo | None,
+    turns: Sequence[RecallHit], query: str, *, speaker: Callable[[Turn], str], zone: tzinfo | None
 ) -> list[float]:
     """Score `turns` in their order, comparably with memories.
 

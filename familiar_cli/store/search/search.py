@@ -27,12 +27,7 @@ from familiar_cli.store.search.rank import PieceParts, Pieces, parts_of_pieces, 
 from familiar_cli.store.search.scan import scan_root
 from familiar_cli.store.search.schema import IndexUnusableError, read_meta
 from familiar_cli.store.search.types import Method, SearchOptions, SearchResult
-from familiar_cli.store.search.who_when import (
-    named_in,
-    named_shares,
-    people_among,
-    people_named,
-)
+from familiar_cli.store.search.who_when import named_in, named_shares, people_among, people_named
 
 if TYPE_CHECKING:
     import sqlite3
@@ -164,11 +159,7 @@ def _with_unindexed(
             yield one
 
     others = hits.find_in_files(
-        index.store,
-        result.query,
-        options,
-        while_there_is_time(),
-        until_s=until_s + _SPLIT_S,
+        index.store, result.query, options, while_there_is_time(), until_s=until_s + _SPLIT_S
     )
     best = sorted((*result.hits, *others), key=lambda hit: -hit.score)[: options.k]
     if not options.viewer.is_owner:  # how many files there are is told to nobody else
@@ -281,12 +272,7 @@ class _IndexQuery(Struct):
         linked = hits.linked_with(self.connection, self.named(self.query).keys())
         options = replace(self.options, weights=weights)
         hit = hits.make_hits(
-            self.connection,
-            self.index.store,
-            self.query,
-            options,
-            scorer,
-            linked=linked,
+            self.connection, self.index.store, self.query, options, scorer, linked=linked
         )
         method: Method = "lexical"
         if meaning is not None:

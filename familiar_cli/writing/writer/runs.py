@@ -13,11 +13,7 @@ from familiar_cli.base.files import append, check_own, read_plain, write_own
 from familiar_cli.base.text import bare_lines, sha256_of
 from familiar_cli.base.times.clock import iso
 from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.pages.lines import (
-    PLAIN,
-    number_spans,
-    turn_ids,
-)
+from familiar_cli.store.memory.pages.lines import PLAIN, number_spans, turn_ids
 from familiar_cli.sync import turns_outgoing as outgoing
 
 if TYPE_CHECKING:

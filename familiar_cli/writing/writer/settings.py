@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.store.memory.pages.lines import (
-    PLAIN,
-    Numbering,
-)
+from familiar_cli.store.memory.pages.lines import PLAIN, Numbering
 from familiar_cli.writing.writer.page_text import new_file
 
 if TYPE_CHECKING:

@@ -279,7 +279,7 @@ def _match_edited(
             for i, was in enumerate(gone)
             for j, now in _keys_near(new, i * len(new) // len(gone))
             if (likeness := _block_likeness(base[was], side[now])) >= _ALIKE
-        ),
+        )
     )
     left, free = dict(enumerate(gone)), dict(enumerate(new))
     for _, i, j in pairs:

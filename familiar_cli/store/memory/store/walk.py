@@ -342,13 +342,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def grep_files(
-    tree: Tree,
-    pattern: str,
-    rel_path: str,
-    *,
-    case_insensitive: bool,
-    hidden: bool,
-    limits: Limits,
+    tree: Tree, pattern: str, rel_path: str, *, case_insensitive: bool, hidden: bool, limits: Limits
 ) -> GrepResult:
     """Implement `MemoryStore.search`."""
     matcher = _Matcher(pattern, case_insensitive=case_insensitive, limits=limits)
