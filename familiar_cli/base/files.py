@@ -10,16 +10,13 @@ import time
 import unicodedata
 import zlib
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from familiar_cli.base.errors import LockedError, UnsafePathError
-
-if sys.platform != "win32":
-    import fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -46,7 +43,6 @@ _OWNER_BITS: Final = 0o700
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 # Opening a named pipe without O_NONBLOCK would wait for a writer.
 _READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _BINARY
-_LOCKING: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | _BINARY
 _APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | _BINARY
 # ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION: on Windows a virus scanner or
 # an editor holds a file for a moment.
@@ -555,56 +551,24 @@ def locked(path: Path, timeout_s: float = -1, *, what: str = "") -> Iterator[Non
         LockedError: Another holder kept it for that long.
         OSError: The lock file cannot be created.
     """
-    began = time.monotonic()
-    while (release := _try_lock(path)) is None:
-        if 0 <= timeout_s <= time.monotonic() - began:
-            raise LockedError(
-                f"Another process has been changing {what or str(path)!r} for {timeout_s:g} s; "
-                "nothing was changed",
-                hint="Try again when it has finished, or check whether another `familiar` process "
-                "hangs.",
-            )
-        time.sleep(_POLL_S)
+    from filelock import FileLock, Timeout  # noqa: PLC0415  # only who changes something pays
+
+    lock = FileLock(
+        path, timeout=timeout_s, mode=OWNER_ONLY, thread_local=False, poll_interval=_POLL_S
+    )
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise LockedError(
+            f"Another process has been changing {what or str(path)!r} for {timeout_s:g} s; nothing "
+            "was changed",
+            hint="Try again when it has finished, or check whether another `familiar` process "
+            "hangs.",
+        ) from error
     try:
         yield
     finally:
-        release()
-
-
-def _try_lock(path: Path) -> Callable[[], None] | None:
-    """Lock a file and return how to release it; None while another process or thread holds it."""
-    if sys.platform == "win32" or ON_WINDOWS:
-        return _try_portable_lock(path)
-    descriptor, is_held = os.open(path, _LOCKING, OWNER_ONLY), False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_held = os.fstat(descriptor).st_nlink > 0  # else it was deleted meanwhile
-    except OSError as error:
-        if error.errno == errno.ENOSYS:
-            return _try_portable_lock(path)
-        if error.errno not in {errno.EAGAIN, errno.EACCES}:
-            raise
-    finally:
-        if not is_held:
-            os.close(descriptor)
-    return partial(_unlock, descriptor) if is_held else None
-
-
-def _unlock(descriptor: int) -> None:
-    if sys.platform != "win32":
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # also where a forked process has it open
-    os.close(descriptor)
-
-
-def _try_portable_lock(path: Path) -> Callable[[], None] | None:
-    from filelock import FileLock, Timeout  # noqa: PLC0415  # it takes a hundred times as long
-
-    lock = FileLock(path, timeout=0, mode=OWNER_ONLY, thread_local=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        return None
-    return lock.release
+        lock.release()
 
 
 def inflate(packed: bytes, most_bytes: int) -> bytes:

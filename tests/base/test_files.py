@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
 import re
 import stat
@@ -108,23 +109,24 @@ def test_content_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, durabl
     assert ("sync" in steps) == durable
 
 
-WRITE_OFTEN = """
-import sys
-from familiar_cli.base.files import write_whole
-for _ in range(200):
-    write_whole(sys.argv[1], sys.argv[2] * 5000, durable=False)
-"""
+def write_often(path: str, letter: str) -> None:
+    for _ in range(200):
+        write_whole(path, letter * 5000, durable=False)
 
 
 def test_two_writers_never_mix_and_a_reader_never_sees_half(tmp_path) -> None:
     path = tmp_path / "a.txt"
     write_whole(path, "a" * 5000)
-    argv = [sys.executable, "-c", WRITE_OFTEN, str(path)]
-    writers = [subprocess.Popen([*argv, letter]) for letter in "bc"]
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_often, args=(str(path), c)) for c in "bc"]
+    for writer in writers:
+        writer.start()
     seen = set()
-    while any(writer.poll() is None for writer in writers):
+    while any(writer.is_alive() for writer in writers):
         seen.add(path.read_text())
-    assert [writer.returncode for writer in writers] == [0, 0]
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
     assert seen <= {"a" * 5000, "b" * 5000, "c" * 5000}
     assert len(seen) > 1
     assert names(tmp_path) == ["a.txt"]
@@ -172,9 +174,7 @@ def test_a_missing_directory_is_not_made(tmp_path) -> None:
     assert names(tmp_path) == []
 
 
-@each("on_windows", [False, True])
-def test_who_comes_second_is_told_after_a_while(tmp_path, monkeypatch, on_windows) -> None:
-    monkeypatch.setattr(files, "ON_WINDOWS", on_windows)
+def test_who_comes_second_is_told_after_a_while(tmp_path) -> None:
     with (
         locked(tmp_path / "lock"),
         pytest.raises(LockedError, match=r"'notes' for 0\.05 s; nothing was changed"),
