@@ -35,12 +35,11 @@ from hypothesis import HealthCheck, Phase, settings
 from pytest_rerunfailures import StatusDB
 
 from familiar_cli.store.history import schema
-from tests.support.cases import IS_NIGHT
+from tests.support.cases import IS_NIGHT, isolate
 from tests.support.server import ChatServer, Say
 from tests.support.writing import point_at
 
 _ROOM_BYTES = 4_000_000_000
-_EDITORS = {"VISUAL", "EDITOR"}
 _SKIP_WITHOUT_INDEX = os.environ.get("FAMILIAR_TEST_OFFLINE") == "1"
 
 _SLOW_MACHINES = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -172,18 +171,9 @@ def _worlds(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _own_world(_worlds, monkeypatch) -> None:
-    for name in list(os.environ):
-        if name.startswith("FAMILIAR_") or name.endswith("_API_KEY") or name in _EDITORS:
-            monkeypatch.delenv(name)
     world = next(_worlds)
     world.mkdir()
-    monkeypatch.setenv("FAMILIAR_HOME", str(world / "home"))
-    monkeypatch.setenv("FAMILIAR_CACHE", str(world / "cache"))
-    monkeypatch.setenv("FAMILIAR_KEYS", str(world / "keys.toml"))
-    monkeypatch.setenv("FAMILIAR_OFFLINE", "1")
-    monkeypatch.setenv("FAMILIAR_LLM_THREADS", "1")  # threads that wait for each other crawl in CI
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "100")
+    isolate(monkeypatch, world)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -14,6 +15,36 @@ IS_NIGHT = os.environ.get("FAMILIAR_TEST_PROFILE") == "nightly"
 
 at_night = pytest.mark.skipif(not IS_NIGHT, reason="FAMILIAR_TEST_PROFILE=nightly runs it")
 """For what takes long, and of which the gate runs another example."""
+
+
+_EDITORS = {"VISUAL", "EDITOR"}
+
+
+def isolate(patches: pytest.MonkeyPatch, world: Path) -> None:
+    """Let commands use what is below a directory, and no setting of the developer's."""
+    for name in list(os.environ):
+        if name.startswith("FAMILIAR_") or name.endswith("_API_KEY") or name in _EDITORS:
+            patches.delenv(name)
+    patches.setenv("FAMILIAR_HOME", str(world / "home"))
+    patches.setenv("FAMILIAR_CACHE", str(world / "cache"))
+    patches.setenv("FAMILIAR_KEYS", str(world / "keys.toml"))
+    patches.setenv("FAMILIAR_OFFLINE", "1")
+    patches.setenv("FAMILIAR_LLM_THREADS", "1")  # threads that wait for each other crawl in CI
+    patches.setenv("NO_COLOR", "1")
+    patches.setenv("COLUMNS", "100")
+
+
+@contextmanager
+def shared_world(world: Path) -> Iterator[pytest.MonkeyPatch]:
+    """Have a home below a directory, for fixtures of a module; tests get it by `copy_home`."""
+    with pytest.MonkeyPatch.context() as patches:
+        isolate(patches, world)
+        yield patches
+
+
+def copy_home(world: Path) -> Path:
+    """Begin a test with the home that a fixture of its module made below a directory."""
+    return Path(shutil.copytree(world / "home", os.environ["FAMILIAR_HOME"]))
 
 
 def each(names: str | tuple[str, ...], cases: Iterable, ids=None) -> Callable[[Callable], Callable]:

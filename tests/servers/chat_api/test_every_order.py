@@ -16,7 +16,7 @@ from tests.support.sillytavern import DataFolder, said
 from tests.support.world import data, home
 
 STEPS = ("import", "chat", "edit", "delete")
-ORDERS = list(permutations(STEPS))[: 20 if IS_NIGHT else 6]
+ORDERS = list(permutations(STEPS))[:: 1 if IS_NIGHT else 6]
 
 
 def imported(folder: DataFolder) -> int:

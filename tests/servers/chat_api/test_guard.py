@@ -137,11 +137,11 @@ def test_only_a_token_marked_as_the_owners_shows_what_is_private(serve, tmp_path
         assert "zanzibar" in str(days(TOKEN))
 
 
-def test_a_thousand_wrong_tokens_open_nothing(serve) -> None:
+def test_many_wrong_tokens_open_nothing(serve) -> None:
     live("ada")
     serve("Hello.")
     with serving(tokens=(TOKEN,)) as server:
-        for number in range(1_000):
+        for number in range(200):
             wrong = TOKEN[: number % len(TOKEN)] if number % 2 else f"{TOKEN}{number}"
             reply = server.client.get("/v1/models", headers={"Authorization": f"Bearer {wrong}"})
             assert reply.status_code == 401

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support.cases import shared_world
 from tests.support.world import live
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -103,8 +104,7 @@ class Session(NamedTuple):
 @pytest.fixture(scope="module")
 def session(tmp_path_factory) -> Iterator[Session]:
     """One process for all who look at different words of it: it takes a second to start."""
-    with pytest.MonkeyPatch.context() as patches:
-        patches.setenv("FAMILIAR_HOME", str(tmp_path_factory.mktemp("session") / "home"))
+    with shared_world(tmp_path_factory.mktemp("session")):
         root = live(**{"people/bo": "# Bo\n\n- Bo likes green tea 🍵.\n", "notes": "# Notes\n"})
         server = started(code=NOISE)
         send(server, BEGIN + asked("resources/subscribe", 2, uri=NOTES))

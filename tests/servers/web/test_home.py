@@ -14,7 +14,10 @@ from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.browsing import looking
 from tests.support.cards import png_card, v2
+from tests.support.cases import copy_home, shared_world
+from tests.support.server import ChatServer
 from tests.support.world import home, live, run
+from tests.support.writing import point_at
 
 PAGE = (
     "# Robin\n\n## Facts\n\n"
@@ -25,17 +28,29 @@ PAGE = (
 ROBINS = "people/cli-robin.md"
 
 
+REPLY = "*nods* It is about **boats**."
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("prepared")
+    with shared_world(directory) as patches, ChatServer(REPLY) as server:
+        point_at(server, patches)
+        root = live("ada")
+        assert run("ask", "I paint boats", "--name", "Robin").exit_code == 0
+        with closing(HistoryStore(root / "history.db")) as history:
+            author = history.turn(1).author
+        path = f"people/{author.slug}.md"
+        MemoryStore(root / "memory").write_file(path, PAGE)
+        assert run("ask", "What do I paint? Boats?", "--name", "Robin").exit_code == 0
+    return directory, path
+
+
 @pytest.fixture
-def root(serve):
-    serve(*["*nods* It is about **boats**."] * 4)
-    root = live("ada")
-    assert run("ask", "I paint boats", "--name", "Robin").exit_code == 0
-    with closing(HistoryStore(root / "history.db")) as history:
-        author = history.turn(1).author
-    path = f"people/{author.slug}.md"
-    MemoryStore(root / "memory").write_file(path, PAGE)
-    assert run("ask", "What do I paint? Boats?", "--name", "Robin").exit_code == 0
-    return root / "memory" / path
+def root(prepared, serve):
+    directory, path = prepared
+    serve(REPLY)
+    return copy_home(directory) / "ada" / "memory" / path
 
 
 @pytest.fixture

@@ -11,26 +11,37 @@ import pytest
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.browsing import looking
-from tests.support.cases import each
+from tests.support.cases import copy_home, each, shared_world
+from tests.support.server import ChatServer
 from tests.support.world import data, live, run
+from tests.support.writing import point_at
 
 NOTE = "# The umbrella\n\n- It is red <!-- turns 1-2 -->\n- See [Anna](../people/anna.md)\n"
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("prepared")
+    script = ("It is red.", "On shelf four.")
+    with shared_world(directory) as patches, ChatServer(script) as server:
+        point_at(server, patches)
+        live("ada")
+        for words in (
+            ("ask", "What colour is the umbrella?", "--name", "Robin"),
+            ("ask", "Where is it?", "--name", "Robin"),
+            ("memory", "write", "topics/umbrella.md", NOTE),
+            ("memory", "write", "people/anna.md", "# Anna\n\n- keeps bees\n"),
+            ("memory", "append", "people/anna.md", "- likes green tea"),
+        ):
+            result = run(*words)
+            assert result.exit_code == 0, result.output
+    return directory
+
+
 @pytest.fixture
-def world(serve):
-    serve("It is red.", "On shelf four.")
-    root = live("ada")
-    for words in (
-        ("ask", "What colour is the umbrella?", "--name", "Robin"),
-        ("ask", "Where is it?", "--name", "Robin"),
-        ("memory", "write", "topics/umbrella.md", NOTE),
-        ("memory", "write", "people/anna.md", "# Anna\n\n- keeps bees\n"),
-        ("memory", "append", "people/anna.md", "- likes green tea"),
-    ):
-        result = run(*words)
-        assert result.exit_code == 0, result.output
-    return root
+def world(prepared, serve):
+    serve("On shelf four.")
+    return copy_home(prepared) / "ada"
 
 
 @pytest.fixture

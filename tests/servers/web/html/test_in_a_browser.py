@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import io
 
 import pytest
 from PIL import Image
@@ -12,50 +11,38 @@ from familiar_cli.context.types import Layer
 from familiar_cli.servers.web.html.page import page
 from tests.servers.web.html.reading import Reading
 from tests.servers.web.html.test_page import EVIL, evil
+from tests.support.browsing import BROWSER, FLAGS
 from tests.support.traces import piece, trace
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-sync",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--hide-scrollbars",
-)
-BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
+sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
-NARROW = 400  # px; a window itself may not be so narrow, a frame may
+NARROW = 400  # px
 
 
-def browse(tmp_path, *more: str) -> bytes:
-    argv = [BROWSER, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", *more]
-    return subprocess.run(argv, capture_output=True, timeout=60, check=True).stdout
+@pytest.fixture(scope="module")
+def window():
+    """A window that is as wide as a phone."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield browser.new_page(viewport={"width": NARROW, "height": 1600})
+        browser.close()
 
 
-def picture(tmp_path, made, *, dark: bool = False) -> Image.Image:
-    """Return how a page looks in a frame that is as wide as a phone."""
-    (tmp_path / "page.html").write_text(page(made), "utf-8")
-    frame = f'<iframe src="page.html" width={NARROW} height=1600 style="border:0"></iframe>'
-    (tmp_path / "frame.html").write_text(f'<body style="margin:0">{frame}', "utf-8")
-    scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
-    browse(
-        tmp_path,
-        *scheme,
-        "--window-size=600,1600",
-        f"--screenshot={tmp_path / 'shot.png'}",
-        (tmp_path / "frame.html").as_uri(),
-    )
-    return Image.open(tmp_path / "shot.png").convert("RGB").crop((0, 0, NARROW, 1600))
+@pytest.fixture
+def shown(window, tmp_path):
+    """Shows a page from its file."""
+
+    def show(printed: str):
+        (tmp_path / "page.html").write_text(printed, "utf-8")
+        window.goto((tmp_path / "page.html").as_uri())
+        return window
+
+    return show
 
 
-def test_a_browser_finds_the_same_elements_and_no_more(tmp_path) -> None:
+def test_a_browser_finds_the_same_elements_and_no_more(shown) -> None:
     printed = page(evil(EVIL))
-    (tmp_path / "page.html").write_text(printed, "utf-8")
-    dom = browse(tmp_path, "--dump-dom", (tmp_path / "page.html").as_uri()).decode("utf-8")
+    dom = shown(printed).content()
 
     def tags(text):
         return [tag for tag in Reading(text.replace("\r\n", "\n")).tags if tag != "tbody"]
@@ -64,14 +51,16 @@ def test_a_browser_finds_the_same_elements_and_no_more(tmp_path) -> None:
     assert "<script" not in dom
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_nothing_sticks_out_on_a_phone(tmp_path, dark) -> None:
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_sticks_out_on_a_phone(shown, scheme) -> None:
     long = "people/" + "名前が長い人" * 12 + "-and-a-very-long-latin-name-without-any-space" * 3
     pieces = (
         *trace(7).contributions,
         piece("content_search.people", layer=Layer.content, rel_path=f"{long}.md", text=long),
     )
-    shot = picture(tmp_path, trace(7, contributions=pieces, model=long, error=long), dark=dark)
+    window = shown(page(trace(7, contributions=pieces, model=long, error=long)))
+    window.emulate_media(color_scheme=scheme)
+    shot = Image.open(io.BytesIO(window.screenshot())).convert("RGB")
     edge = {shot.getpixel((x, y)) for x in range(NARROW - 6, NARROW) for y in range(1600)}
-    assert edge == {(21, 23, 27) if dark else (251, 250, 247)}
+    assert edge == {(21, 23, 27) if scheme == "dark" else (251, 250, 247)}
     assert len(shot.getcolors(maxcolors=NARROW * 1600)) > 20  # something is drawn
