@@ -101,7 +101,7 @@ def _contradictions_in(note: MemoryText, options: Options) -> Iterator[Finding]:
         yield Finding(
             (note.rel_path,),
             f"{label}: {len({value for *_, value in values})} values on different days; the newest"
-            f" is of {ordered[-1][0]}",
+            f" is from {ordered[-1][0]}",
             quote_lines(note, (at for _, at, _ in ordered)),
             repair=() if after == note.text else (PlannedFile(note.rel_path, note.text, after),),
             hint=hint if after == note.text else f"{hint} `--propose` makes a plan that says so.",
