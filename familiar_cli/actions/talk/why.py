@@ -194,7 +194,12 @@ class _Describer:
             page = bare_lines(self._familiar.memory.read_head(rel_path, _HEAD_BYTES).text)
         except FamiliarError:
             return []
-        return [line for line in page if (words := _bare_line(line)) and words in text]
+        found = set[str]()
+        for line in sorted(page, key=len, reverse=True):  # a key is also a word of a longer line
+            if (words := _bare_line(line)) and words in text:
+                text = text.replace(words, "", 1)
+                found.add(line)
+        return [line for line in page if line in found]
 
     def _describe(self, piece: Fragment, text: str) -> UsedMemory:
         if piece.source == PAST:
@@ -381,4 +386,6 @@ def _first_line(content: str) -> str:
 
 
 def _quote(text: str) -> str:
-    return one_line(text.partition(": ")[2] or text, _QUOTED_CHARS)
+    quoted = one_line(text.partition(": ")[2] or text, _QUOTED_CHARS)
+    whole = quoted.rpartition(" ")[0].rstrip(",;:-") if quoted.endswith("…") else ""
+    return f"{whole} …" if len(whole) > _QUOTED_CHARS // 2 else quoted
