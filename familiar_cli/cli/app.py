@@ -126,6 +126,8 @@ def _report_usage(error: Any, args: list[str]) -> int:
     where = f"familiar {_command_in(args)}".strip()
     guess = _option_meant(error) or _command_meant(error, args)
     hint = f"Did you mean `{guess}`?" if guess else f"Run `{where} --help`."
+    if not guess and _is_text_cut(error):
+        hint = "Put a text of several words in quotation marks."
     return _report(UsageError(_in_our_words(error), hint=hint), args)
 
 
@@ -154,8 +156,19 @@ def _command_meant(error: Any, args: list[str]) -> str | None:
     if "unexpected extra" not in error.format_message() or error.ctx is None:
         return None
     guess = meant_command([word for word in args if not word.startswith("-")], least=2)
+    if error.ctx.info_name == "me":
+        guess = "me --name NAME"
     root = error.ctx.find_root().command_path
     return f"{root} {guess}" if guess else None
+
+
+def _is_text_cut(error: Any) -> bool:
+    """Tell whether a surplus word belongs to a text that was typed without quotation marks."""
+    params = error.ctx.command.params if error.ctx else ()
+    takes_text = any(
+        p.name in ("text", "query") and p.param_type_name == "argument" for p in params
+    )
+    return takes_text and "unexpected extra" in error.format_message()
 
 
 def _report(error: FamiliarError, args: list[str]) -> int:

@@ -35,23 +35,22 @@ def report_page(report: ImportReport, *, dry_run: bool) -> RenderableType:
     """Describe what became of each file, and the effect of each setting."""
     groups = [
         ("In every prompt", report.in_every_prompt),
-        ("Found when it fits", report.found_when_it_fits),
+        ("In prompts when relevant", report.found_when_it_fits),
         ("Kept for export, without effect here", report.kept_unmapped),
     ]
     if not (report.in_every_prompt or report.found_when_it_fits):  # the kept ones are files
         groups = []
     rows = replace(report, kept_unmapped=()) if groups else report
-    effects = (part for title, names in groups if names for part in _name_group(title, names))
+    effects = (_name_group(title, names) for title, names in groups if names)
     headline = plain(report.headline(dry_run=dry_run), "bold")
     return Group(headline, _reports_table(rows), *effects)
 
 
-def _name_group(title: str, names: Sequence[str]) -> Iterator[RenderableType]:
-    yield plain(title, "bold")
-    for name in names[:_MOST_EFFECTS]:
-        yield plain(f"  {one_line(name, _EFFECT_CHARS)}", "dim")
+def _name_group(title: str, names: Sequence[str]) -> RenderableType:
+    shown = [one_line(name, _EFFECT_CHARS) for name in names[:_MOST_EFFECTS]]
     if len(names) > _MOST_EFFECTS:
-        yield plain(f"  … and {len(names) - _MOST_EFFECTS} more; `--json` lists all", "dim")
+        shown.append(f"{len(names) - _MOST_EFFECTS} more, which `--json` lists")
+    return plain(f"{title}: {'; '.join(shown)}", "dim")
 
 
 _MOST_LINES: Final = 60

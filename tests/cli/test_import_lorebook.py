@@ -43,9 +43,10 @@ def test_it_tells_what_was_written_and_what_became_of_each_setting(memory, book)
         "Imported north (World Info, 2 entries)",
         "  written  lore/imported/north/citadel.md",
         "  written  lore/imported/north/城.md",
-        "Found when it fits",
-        "  probability may keep back 1 entry",
-        "  title, keys and text of 2 entries",
+        (
+            "In prompts when relevant: probability may keep back 1 entry; "
+            "title, keys and text of 2 entries"
+        ),
     ]
     assert (memory / "lore/imported/north/城.md").is_file()
 
@@ -60,8 +61,7 @@ def test_a_setting_with_its_default_has_no_effect(memory, tmp_path) -> None:
     for number, book in enumerate((world(lore("Moat", **plain)), in_card)):
         result = run(save(tmp_path / f"book-{number}.json", book))
         assert result.stdout.splitlines()[2:] == [
-            "Found when it fits",
-            "  title, keys and text of 1 entry",
+            "In prompts when relevant: title, keys and text of 1 entry",
         ]
 
 

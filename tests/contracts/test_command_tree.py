@@ -116,12 +116,23 @@ def test_help_all_lists_every_command_but_the_hidden_names() -> None:
         ("lorebooks", "import-lorebook", "bring-a-lorebook.md"),
         ("regenerate", "again", ""),
         ("timezone", "", "times.md"),
+        ("how do I make a backup", "backup", "back-up.md"),
+        ("is my data private", "memory publish", "privacy.md"),
+        ("how do I move to another computer", "sync", "sync.md"),
     ],
 )
 def test_help_finds_commands_and_pages_by_what_they_say(words, command, page) -> None:
     found = json.loads(run("help", words, "--json").stdout)["data"]
     assert command in ["", *(one["command"] for one in found["commands"])]
     assert page in "".join(one["path"] for one in found["pages"])
+
+
+@each("group", ["review", "memory", "people", "config", "job", "distill"])
+def test_a_group_alone_shows_what_there_is(group) -> None:
+    live("ada")
+    assert run(group).stdout.startswith("Usage") is False
+    command = json.loads(run(group, "--json").stdout)["command"]
+    assert command in {f"{group} list", f"{group} show", f"{group} status"}
 
 
 def test_help_shows_the_help_of_a_command_first_and_says_when_nothing_is_found() -> None:
@@ -238,6 +249,17 @@ def test_ctrl_c_ends_with_130(monkeypatch) -> None:
             "Did you mean `familiar memory write`?",
         ),
         (["memory", "x"], "No such command: 'memory x'", "Run `familiar memory --help`."),
+        (
+            ["ask", "Hello", "you"],
+            "Unexpected argument (you)",
+            "Put a text of several words in quotation marks.",
+        ),
+        (["me", "Anna"], "Unexpected argument (Anna)", "Did you mean `familiar me --name NAME`?"),
+        (
+            ["set", "llm.preset", "ollama"],
+            "No such command: 'set'",
+            "Did you mean `familiar config set`?",
+        ),
         (["status", "--jsn"], "No such option: '--jsn'", "Did you mean `--json`?"),
         (["ask", "x", "--user"], "No such option: '--user'", "Run `familiar ask --help`."),
         (["context", "--turn"], "No such option: '--turn'", "Run `familiar context --help`."),

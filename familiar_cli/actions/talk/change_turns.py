@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
-from familiar_cli.base.text import fold, harmless, slugify
+from familiar_cli.base.text import fold, harmless, slugify, typed
 from familiar_cli.base.who.identity import NEUTRAL, Author, parse_author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Modality, Said, Spoken
@@ -56,9 +56,7 @@ def replace_last_reply(familiar: Familiar, said: Said) -> Said:
     channel_id = said.channel_id
     turns = in_pairs(familiar.history.recent(channel_id, _LAST, viewer=OWNER))
     if not turns:
-        raise NotFoundError(
-            f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel list`."
-        )
+        raise _without_turns(channel_id)
     last = turns[-1]
     question = _answered_turn(familiar, turns)
     if question is None:
@@ -130,7 +128,13 @@ def last_turn(familiar: Familiar, channel_id: str) -> Turn:
     turns = in_pairs(familiar.history.recent(channel_id, _LAST_TURNS, viewer=OWNER))
     if turns:
         return turns[-1]
-    raise NotFoundError(f"Channel {channel_id!r} has no turns yet; nothing was changed")
+    raise _without_turns(channel_id)
+
+
+def _without_turns(channel_id: str) -> NotFoundError:
+    where = "" if channel_id == "cli" else f" --channel {typed(channel_id)}"
+    hint = f'Say something first: `familiar ask "Hello"{where}`.'
+    return NotFoundError(f"Channel {channel_id!r} has no turns yet; nothing was changed", hint=hint)
 
 
 def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
@@ -143,7 +147,7 @@ def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
     turns = in_pairs(familiar.history.recent(channel_id, _LAST_TURNS, viewer=OWNER))
     at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
     if at is None:
-        raise NotFoundError(f"Channel {channel_id!r} has no turns yet; nothing was changed")
+        raise _without_turns(channel_id)
     if turns[at].channel_id != channel_id:
         raise RefusedError(
             f"The last exchange also belongs to channel {turns[at].channel_id!r}; "

@@ -159,7 +159,15 @@ class FamiliarGroup(TyperGroup):
         if ctx.resilient_parsing:  # a shell completes the line
             return super().parse_args(ctx, args)
         _check_values(ctx, args, self.params)
-        return super().parse_args(ctx, args)
+        _, rest, _ = self.make_parser(ctx).parse_args(args=list(args))
+        return super().parse_args(ctx, args if rest else [*args, *self._default_command(ctx)])
+
+    def _default_command(self, ctx: Any) -> list[str]:  # noqa: ANN401
+        """Return the command that a group runs by itself: the one that shows what there is."""
+        if ctx.parent is None or self.invoke_without_command:
+            return []
+        shown = (name for name in ("list", "show", "status") if name in self.commands)
+        return [n for n in shown if not any(p.required for p in self.commands[n].params)][:1]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         """Find the command at the start of `args`, or suggest one in the error."""

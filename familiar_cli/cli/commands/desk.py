@@ -32,14 +32,7 @@ ItemId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar tod
 
 remind_app = base.group("Manage reminders; the familiar sees them when they are due.")
 task_app = base.group("Manage a task list; the familiar sees it at tier 4.")
-todo_app = base.App(help="Keep reminders, tasks and notes.", invoke_without_command=True)
-
-
-@todo_app.callback()
-def _todo(ctx: typer.Context) -> None:
-    """Keep reminders, tasks and notes. Without a command, list what is open."""
-    if ctx.invoked_subcommand is None:
-        list_todo(ctx)
+todo_app = base.group("Keep reminders, tasks and notes.")
 
 
 @todo_app.command("add")
@@ -248,16 +241,7 @@ def _mark(
     show_change(base.output(ctx), change)
 
 
-scratch_app = base.App(
-    help="Manage a scratchpad; the familiar sees it at tier 4.", invoke_without_command=True
-)
-
-
-@scratch_app.callback()
-def _scratch(ctx: typer.Context) -> None:
-    """Manage a scratchpad; the familiar sees it at tier 4. Without a command, print it."""
-    if ctx.invoked_subcommand is None:
-        show_scratchpad(ctx)
+scratch_app = base.group("Manage a scratchpad; the familiar sees it at tier 4.")
 
 
 @scratch_app.command("show")

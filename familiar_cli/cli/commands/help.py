@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -29,6 +30,10 @@ _FOLDER: Final = next((folder for folder in _DOCS if folder.is_dir()), _DOCS[0])
 """Where the documentation is: in an installed package, else in a checkout."""
 
 _NOT_SEARCHED: Final = {"commands.md", "README.md"}  # the help of all commands; a list of pages
+
+_WEIGHTS: Final = (6, 3, 1)
+"""What a word counts in a name or title, in a summary or heading, and elsewhere."""
+_LEAST_SHARE: Final = 0.4  # of the best score
 
 _Row = tuple[str, str]
 
@@ -112,49 +117,59 @@ def _help_of(root: Any, words: Sequence[str]) -> str:  # noqa: ANN401
 
 
 def _find_commands(root: Any, words: Sequence[str]) -> list[_Row]:  # noqa: ANN401
-    """Find the commands that mention all of `words`, matching names first."""
-    targets = [fold(word) for word in words]
-    meant = {CALLED.get(fold("-".join(words))), *(CALLED.get(word) for word in targets)}
-    items = []
+    """Find the commands that say most of `words`, best first; names count most."""
+    called = CALLED.get(fold("-".join(words)))
+    rows, places = [], []
     for name, line in _list_commands(root):
         if name == "help":  # its own examples do not count
             continue
         command = _walk_to(root, name.split())
         params = " ".join(f"{' '.join(p.opts)} {getattr(p, 'help', '')}" for p in command.params)
-        places = (fold(name), fold(line), fold(f"{name} {command.help} {params}"))
-        ranks = [n for n, text in enumerate(places) if all(_has_word(text, w) for w in targets)]
-        if name in meant or ranks:
-            items.append((-1 if name in meant else ranks[0], name, line))
-    items.sort(key=lambda one: one[0])
-    return [(name, line) for _, name, line in items[:_MOST_COMMANDS]]
+        others = " ".join(word for word, meant in CALLED.items() if meant == name)
+        rows.append((name, line))
+        places.append((f"{name} {others}", line, f"{command.help} {params}"))
+    ranked = _rank(places, words)
+    ranked.sort(key=lambda n: rows[n][0] != called)
+    return [rows[n] for n in ranked[:_MOST_COMMANDS]]
+
+
+def _rank(places: Sequence[tuple[str, str, str]], words: Sequence[str]) -> list[int]:
+    """Return the numbers of the texts that say most of `words`, best first.
+
+    Args:
+        places: The name, the summary and the whole of each text. A word counts by where it stands,
+            how often, and how few texts have it.
+    """
+    folded = [tuple(map(fold, place)) for place in places]
+    scores = [0.0] * len(folded)
+    for target in map(fold, words):
+        found = [
+            max(
+                weight * _has_word(text, target) for text, weight in zip(one, _WEIGHTS, strict=True)
+            )
+            + min(one[2].count(target), 9) / 10
+            for one in folded
+        ]
+        rarity = log(1 + len(found) / max(1, sum(map(bool, found))))
+        scores = [score + rarity * n for score, n in zip(scores, found, strict=True)]
+    least = max([*scores, 0.1]) * _LEAST_SHARE
+    return sorted((n for n, s in enumerate(scores) if s >= least), key=lambda n: -scores[n])
 
 
 def _has_word(text: str, word: str) -> bool:
-    """Tell whether a word of `text` starts with `word`, or with its singular."""
-    stem = word[:-1] if word.endswith("s") and len(word) > 3 else word  # noqa: PLR2004
+    """Tell whether a word of `text` starts with `word`, or with it less its ending."""
+    stem = word[: max(5, len(word) - 3)] if len(word) > 6 else word.removesuffix("s") or word  # noqa: PLR2004
     return text.startswith(stem) or any(f"{before}{stem}" in text for before in " -`'\"(/[\n")
 
 
 def _find_pages(words: Sequence[str]) -> list[_Row]:
-    """Find the pages of the documentation that mention all of `words`, matching titles first."""
-    targets = [fold(word) for word in words]
-    items = []
-    for path in _list_pages():
-        text = path.read_text("utf-8", errors="replace")
-        title = title_of(text)
-        headings = "\n".join(line for line in bare_lines(text) if line.startswith("#"))
-        places = (fold(title), fold(headings), fold(text))
-        ranks = [n for n, place in enumerate(places) if all(_has_word(place, w) for w in targets)]
-        if ranks:
-            # A word in the title or a heading says more than many in the text.
-            weights = (9, 3, 1)
-            mentions = sum(
-                weight * min(place.count(word), 3)
-                for weight, place in zip(weights, places, strict=True)
-                for word in targets
-            )
-            items.append((ranks[0], -mentions, str(path), title))
-    return [(path, title) for _, _, path, title in sorted(items)[:_MOST_PAGES]]
+    """Find the pages of the documentation that say most of `words`, best first."""
+    paths = _list_pages()
+    texts = [path.read_text("utf-8", errors="replace") for path in paths]
+    titles = [title_of(text) for text in texts]
+    headings = ["\n".join(one for one in bare_lines(text) if one[:1] == "#") for text in texts]
+    ranked = _rank(list(zip(titles, headings, texts, strict=True)), words)
+    return [(str(paths[n]), titles[n]) for n in ranked[:_MOST_PAGES]]
 
 
 def _words_meant(root: Any, words: Sequence[str]) -> list[str]:  # noqa: ANN401

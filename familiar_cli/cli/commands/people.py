@@ -60,19 +60,12 @@ def me_data(
     }
 
 
-app = base.App(help="Show the people the familiar knows, and their names.")
+app = base.group("Show the people the familiar knows, and their names.")
 
 Person = Annotated[
     str,
     typer.Argument(metavar="PERSON", help="Person: a slug (discord-42), PLATFORM:ID, or any name."),
 ]
-
-
-@app.callback(invoke_without_command=True)
-def list_by_default(ctx: typer.Context) -> None:
-    """Show the people the familiar knows, and their names; alone, list them."""
-    if ctx.invoked_subcommand is None:
-        ls(ctx)
 
 
 @app.command("list")

@@ -254,7 +254,7 @@ def _search(chat: Conversation, argument: str) -> None:
     from familiar_cli.store.search.types import SearchOptions
 
     if not argument:
-        raise UsageError("Add the words to search for", hint="Type /search WORDS.")
+        raise UsageError("The words to search for are missing", hint="Type /search WORDS.")
     familiar = chat.familiar
     found = familiar.finder.search(argument, SearchOptions(k=_MOST_FOUND, viewer=OWNER)).hits
     said = search_past(familiar, argument, k=_MOST_FOUND, viewer=familiar.privacy.glance()).hits
