@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from familiar_cli.base import errors
 from familiar_cli.base.config.home import FamiliarPaths
-from familiar_cli.base.errors import (
-    BadInputError,
-    ConflictError,
-    NotFoundError,
-    RefusedError,
-    UnsafePathError,
-    UsageError,
-)
 from familiar_cli.base.macros import unknown_macros
 from familiar_cli.base.text import nearest, one_line, sha256_of, slugify
 from familiar_cli.base.who.identity import check_familiar_id
@@ -68,7 +61,7 @@ def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) 
     if template not in CARD_TEMPLATES:
         known = (*CARD_TEMPLATES, *also)
         guess = nearest(template, known)
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"No such template: {template!r}; available: {', '.join(known)}",
             hint=f"Try `--template {guess or CARD_TEMPLATES[0]}`.",
         )
@@ -181,7 +174,7 @@ def _is_equal(rel_path: str, there: bytes, new: bytes) -> bool:
             read_json(content, origin=rel_path, max_depth=OWN_DEPTH)[0] for content in (there, new)
         )
         return bool(old == made)
-    except BadInputError:
+    except errors.BadInputError:
         return False
 
 
@@ -207,14 +200,14 @@ def _plan_book(card: cards.Card, store: MemoryStore, *, overwrite: bool, force: 
         return _BookPlan()
     try:
         book = read_card_book(character_book, origin=card.origin or card.name)
-    except BadInputError as error:
+    except errors.BadInputError as error:
         warning = f"the card's book cannot be read and is kept in {CARD_JSON}: {error}"
         return _BookPlan(warnings=(warning,))
     directory = None
     try:
         directory, notes = place_for(book, store)
         plan = plan_import(book, store, into=directory, update=overwrite, force=force, is_copy=True)
-    except RefusedError as error:
+    except errors.RefusedError as error:
         return _BookPlan(directory=directory, refusal=str(error))
     warnings = tuple(f"character_book: {note}" for note in (*notes, *plan.report.warnings))
     return _BookPlan(plan, directory, warnings=warnings)
@@ -225,11 +218,13 @@ _OVERWRITE: Final = (
 )
 
 
-def _refuse_card(card: cards.Card, differing: tuple[str, ...], refusal: str) -> RefusedError:
+def _refuse_card(card: cards.Card, differing: tuple[str, ...], refusal: str) -> errors.RefusedError:
     which = f"differs from {card.origin or card.name!r} in: {', '.join(differing)}"
     parts = [which] if differing else []
     parts += [f"has different lore than the card's book. {refusal}"] if refusal else []
-    return RefusedError(f"The familiar {'; it '.join(parts)}; nothing was changed", hint=_OVERWRITE)
+    return errors.RefusedError(
+        f"The familiar {'; it '.join(parts)}; nothing was changed", hint=_OVERWRITE
+    )
 
 
 _MAX_NAME_CHARS = 200
@@ -279,7 +274,7 @@ def id_for(card: cards.Card) -> str:
 def id_from(*names: str) -> str:
     """Return an id made from the first of `names` that is good for one."""
     for name in names:
-        with suppress(UsageError):
+        with suppress(errors.UsageError):
             return check_familiar_id(slugify(name))
     return "familiar"
 
@@ -319,7 +314,7 @@ def read_manifest(directory: Path) -> list[ExportedFamiliar]:
     value, _ = read_json(read_foreign(path), origin=path.name)
     entries = objects_at(as_object(value), "familiars")
     if as_object(value).get("familiar_export") != EXPORT_VERSION or not entries:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{str(path)!r} is not an export that this version can read; nothing was imported",
             hint="Make the export again with this version of `familiar export`.",
         )
@@ -365,7 +360,7 @@ def plan_restore(
         changes.append(import_plan.FileToWrite(rel_path, content, there or MISSING))
     if overwritten and not force:
         listed = import_plan.list_paths(overwritten)
-        raise ConflictError(
+        raise errors.ConflictError(
             f"These files differ from the export: {listed}; nothing was changed",
             hint="Add `--force` to use the export's text, or import it under another ID: "
             "`--familiar ID`.",
@@ -383,5 +378,5 @@ def plan_restore(
 def _is_memory(rel_path: str) -> bool:
     try:
         return parse_new_path(rel_path) == rel_path and layout.is_synced(rel_path)
-    except UnsafePathError:
+    except errors.UnsafePathError:
         return False

@@ -29,7 +29,7 @@ from familiar_cli.store.memory.store.files import (
     parse_new_path,
 )
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
-from familiar_cli.sync import sealing
+from familiar_cli.sync import remotes, sealing
 from familiar_cli.sync.joining import is_pointer, newest_commits
 from familiar_cli.sync.journal_epochs import (
     first_commit,
@@ -38,15 +38,6 @@ from familiar_cli.sync.journal_epochs import (
     turn_orders,
 )
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.remotes import (
-    LOOPBACK,
-    TURNS_REFS,
-    Address,
-    SeenRefs,
-    Transport,
-    heads_in,
-    refs_of_familiars,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -77,13 +68,13 @@ class Sender(Struct, frozen=True):
 
 
 def open_transport(
-    address: Address,
+    address: remotes.Address,
     exchange: JournalExchange,
     sender: Sender | None = None,
     *,
     name: str = "origin",
     ask: bool = False,
-) -> Transport:
+) -> remotes.Transport:
     """Open the transport to a remote. The caller closes it.
 
     Args:
@@ -141,8 +132,8 @@ def _seen_path(journal: str, name: str) -> str:
 
 
 def _open_folder(
-    address: Address, exchange: JournalExchange, sender: Sender, name: str
-) -> Transport:
+    address: remotes.Address, exchange: JournalExchange, sender: Sender, name: str
+) -> remotes.Transport:
     from familiar_cli.sync.folder import BundleFolder, FolderTransport
 
     journal = exchange.repository.path
@@ -157,9 +148,9 @@ def _open_folder(
     return FolderTransport(folder, exchange)
 
 
-def _is_here(address: Address) -> bool:
+def _is_here(address: remotes.Address) -> bool:
     scp = address.text.partition(":")[0].rpartition("@")[2]
-    return (urlsplit(address.text).hostname if "://" in address.text else scp) in LOOPBACK
+    return (urlsplit(address.text).hostname if "://" in address.text else scp) in remotes.LOOPBACK
 
 
 BEGAN: Final = "Began"
@@ -170,7 +161,7 @@ def begin_from(
     store: MemoryStore,
     repository: Repository,
     instance_path: Path,
-    address: Address,
+    address: remotes.Address,
     *,
     chosen: str = "",
     sender: Sender = Sender(),  # noqa: B008  # frozen
@@ -208,7 +199,7 @@ def begin_from(
     exchange = JournalExchange(repository, lambda: hold_lock(store.lock_path, store.lock_timeout_s))
     with closing(open_transport(address, exchange, sender, name=name, ask=ask)) as transport:
         refs = _FirstFetch(transport, exchange, sender.tell).fetch()
-    heads = heads_in(refs)
+    heads = remotes.heads_in(refs)
     past = JournalPast(repository, "")
     began = _first_instance(past, heads)
     instance = begin_instance(instance_path, began, chosen=chosen)
@@ -218,7 +209,7 @@ def begin_from(
     with store.transaction(SYNC, message, trailers={BEGAN: began}, joined=Joined(head, ())):
         pass
     with translate_errors(repository.path):
-        SeenRefs(repository, name).note(refs)
+        remotes.SeenRefs(repository, name).note(refs)
         if memory_orders(repository.objects.read, head):
             keep_reachable(repository, (*refs.values(), str(repository.head())))
     return instance
@@ -234,7 +225,7 @@ class _FirstFetch:
     """
 
     def __init__(
-        self, transport: Transport, exchange: JournalExchange, tell: Callable[[str], None]
+        self, transport: remotes.Transport, exchange: JournalExchange, tell: Callable[[str], None]
     ) -> None:
         self._transport = transport
         self._exchange = exchange
@@ -253,8 +244,8 @@ class _FirstFetch:
         return self._fetch_apart(outdated)
 
     def _choose(self, refs: Mapping[str, str]) -> Collection[str]:
-        self._refs = refs_of_familiars(refs)
-        if not heads_in(self._refs):
+        self._refs = remotes.refs_of_familiars(refs)
+        if not remotes.heads_in(self._refs):
             raise errors.NotFoundError(
                 f"The remote {self._transport.address!r} holds no memory yet",
                 hint="Run `familiar sync` on the first machine, then try again.",
@@ -290,7 +281,7 @@ class _FirstFetch:
                 self._tell(problem)
             else:
                 taken[ref] = id_
-        if not heads_in(taken):
+        if not remotes.heads_in(taken):
             raise errors.RemoteDamagedError(
                 problem, hint="Sync from a machine that has the memory, into a new repository."
             )
@@ -312,7 +303,7 @@ class _FirstFetch:
 
     def _accept(self, incoming: IncomingObjects, refs: Mapping[str, str]) -> None:
         read = cache(incoming.read)
-        if len({first_commit(read, head) for head in heads_in(refs).values()}) > 1:
+        if len({first_commit(read, head) for head in remotes.heads_in(refs).values()}) > 1:
             raise errors.RefusedError(
                 f"The remote {self._transport.address!r} holds more than one familiar;"
                 " nothing was changed",
@@ -325,8 +316,8 @@ def _orders(incoming: IncomingObjects, refs: Mapping[str, str]) -> dict[str, set
     """Return the forget orders that each branch complies with."""
     read, result = cache(incoming.read), dict[str, set[str]]()
     for ref, id_ in refs.items():
-        if ref.startswith(TURNS_REFS):
-            orders = turn_orders(read, id_, ref.removeprefix(TURNS_REFS))
+        if ref.startswith(remotes.TURNS_REFS):
+            orders = turn_orders(read, id_, ref.removeprefix(remotes.TURNS_REFS))
         else:
             orders = memory_orders(read, id_)
         result[ref] = {order.id for order in orders}

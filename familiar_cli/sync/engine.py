@@ -19,6 +19,7 @@ from familiar_cli.store.journal.exchange import JournalExchange
 from familiar_cli.store.journal.packs import MOST_OBJECT_BYTES
 from familiar_cli.store.journal.repository import Repository, translate_errors, walk_ancestors
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
+from familiar_cli.sync import remotes
 from familiar_cli.sync.begin import Sender, open_transport
 from familiar_cli.sync.divergence import end_parting, parted_names, rename_citations
 from familiar_cli.sync.fetching import RemoteFetch, shown_ref
@@ -27,18 +28,6 @@ from familiar_cli.sync.joining import AncestryWalk, Outcome, join_heads
 from familiar_cli.sync.journal_epochs import EpochCheck, drop_large_files
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import LargeDeletion, PendingDeletions, SyncParticipants, Trust
-from familiar_cli.sync.remotes import (
-    MAIN_REF,
-    MEMORY_REFS,
-    TURNS_REFS,
-    Address,
-    RefAside,
-    SeenRefs,
-    Transport,
-    heads_in,
-    local_ref,
-    set_local_ref,
-)
 from familiar_cli.sync.turns import HistoryConversations, take_turns, turns_commit, turns_since
 from familiar_cli.sync.turns_incoming import rename_instance
 
@@ -145,7 +134,7 @@ class SyncEngine:
     def sync(
         self,
         name: str,
-        address: Address,
+        address: remotes.Address,
         how: SyncOptions = SyncOptions(),  # noqa: B008  # frozen
     ) -> SyncResult:
         """Sync with one remote.
@@ -212,14 +201,14 @@ class SyncEngine:
         """Import turns already fetched from a remote, and return their number."""
         if self.turns is None:
             return 0
-        heads = heads_in(SeenRefs(self.repository, name).all(), TURNS_REFS)
+        heads = remotes.heads_in(remotes.SeenRefs(self.repository, name).all(), remotes.TURNS_REFS)
         own = self.instance().id
         return sum(
             take_turns(self.repository, self.turns, own, instance, id_)
             for instance, id_ in sorted(heads.items())
         )
 
-    def rekey(self, name: str, address: Address) -> bool:
+    def rekey(self, name: str, address: remotes.Address) -> bool:
         """Re-encrypt this instance's bundles in a folder; tell whether there were any.
 
         Raises:
@@ -253,7 +242,7 @@ class _Run:
         self,
         engine: SyncEngine,
         name: str,
-        transport: Transport,
+        transport: remotes.Transport,
         how: SyncOptions,
         told: Iterable[str] = (),
     ) -> None:
@@ -266,7 +255,7 @@ class _Run:
         self._name = name
         self._transport = transport
         self._how = how
-        self._seen = SeenRefs(self._repository, name)
+        self._seen = remotes.SeenRefs(self._repository, name)
         self._fetch = RemoteFetch(
             exchange=engine.exchange,
             transport=transport,
@@ -292,7 +281,7 @@ class _Run:
             raise NewOrders(tuple(self._fetch.new_orders.values()), tuple(self._fetch.new_heads))
         self._check_own_id(there)
         shared = self._fetch.fetch_branches(before)
-        heads = {**heads_in(there), **shared}
+        heads = {**remotes.heads_in(there), **shared}
         pulled = self._count(heads.values(), before.values())
         outcome, turns_in = Outcome(), 0
         heads.pop(self._own, None)
@@ -320,7 +309,7 @@ class _Run:
             turns_in,
             turns_out,
             outcome,
-            heads_in(there),
+            remotes.heads_in(there),
             tuple(self._notes),
         )
 
@@ -328,7 +317,7 @@ class _Run:
         """Restore lost objects to a damaged remote."""
         if self._how.dry_run or not isinstance(self._transport, PathRemote):
             return
-        turns = local_ref(self._repository, TURNS_REFS + self._own)
+        turns = remotes.local_ref(self._repository, remotes.TURNS_REFS + self._own)
         count = self._transport.repair([str(self._repository.head()), *([turns] if turns else [])])
         if count:
             self._notes.append(f"{self._name!r} was damaged; {count:,} objects were repaired")
@@ -345,8 +334,11 @@ class _Run:
         """Take a new id if another machine uses this one, as after restoring a backup."""
         own = self._own
         for ref, here in (
-            (MEMORY_REFS + own, self._repository.head()),
-            (TURNS_REFS + own, local_ref(self._repository, TURNS_REFS + own)),
+            (remotes.MEMORY_REFS + own, self._repository.head()),
+            (
+                remotes.TURNS_REFS + own,
+                remotes.local_ref(self._repository, remotes.TURNS_REFS + own),
+            ),
         ):
             now = there.get(ref)
             if now is None or (here and self._exchange.leads_to(now, here)):
@@ -356,7 +348,7 @@ class _Run:
             if self._how.dry_run:
                 self._notes.append(f"The id {own!r} is used twice; a sync would take a new one")
                 return
-            self._take_new_id(own, there.get(TURNS_REFS + own))
+            self._take_new_id(own, there.get(remotes.TURNS_REFS + own))
             return
 
     def _take_new_id(self, own: str, text: str | None) -> None:
@@ -379,12 +371,12 @@ class _Run:
 
     def _repairs_turns(self, ref: str, now: str) -> bool:
         """Restore our turns ref if a crash interrupted writing it; tell whether we did."""
-        memory = self._seen.all().get(MEMORY_REFS + self._own)
+        memory = self._seen.all().get(remotes.MEMORY_REFS + self._own)
         head = self._repository.head()
         if memory is None or head is None or not self._exchange.leads_to(memory, head):
             return False
         if not self._how.dry_run:
-            set_local_ref(self._repository, ref, now)
+            remotes.set_local_ref(self._repository, ref, now)
         return True
 
     def _count(self, new: Iterable[str], known: Iterable[str]) -> int:
@@ -401,13 +393,15 @@ class _Run:
         untrusted = self._fetch.admission.ids(Trust.new, Trust.waiting, Trust.blocked)
         self._turns.restrict(self._own, untrusted)
         count = 0
-        for instance, id_ in sorted(heads_in(there, TURNS_REFS).items()):
+        for instance, id_ in sorted(remotes.heads_in(there, remotes.TURNS_REFS).items()):
             if instance == self._own:
                 continue
-            if MEMORY_REFS + instance not in there:  # which proves whose turns they are
+            if remotes.MEMORY_REFS + instance not in there:  # which proves whose turns they are
                 reason = "there is no memory of this familiar beside these turns"
-                ref = TURNS_REFS + instance
-                self._fetch.aside.setdefault(ref, RefAside(ref, id_, reason, is_final=False))
+                ref = remotes.TURNS_REFS + instance
+                self._fetch.aside.setdefault(
+                    ref, remotes.RefAside(ref, id_, reason, is_final=False)
+                )
                 continue
             self._progress(f"reading turns of {instance}")
             try:
@@ -419,7 +413,7 @@ class _Run:
     def _push(self, there: Mapping[str, str]) -> tuple[int, int]:
         head = str(self._repository.head())
         own = self._own
-        refs = {MEMORY_REFS + own: head}
+        refs = {remotes.MEMORY_REFS + own: head}
         turns_out = 0
         if self._turns is not None:
             turns, turns_out = turns_commit(
@@ -430,11 +424,11 @@ class _Run:
                 dry_run=self._how.dry_run,
             )
             if turns:
-                refs[TURNS_REFS + own] = turns
-                sent = there.get(TURNS_REFS + own, "")
+                refs[remotes.TURNS_REFS + own] = turns
+                sent = there.get(remotes.TURNS_REFS + own, "")
                 before = sent if sent and self._exchange.has(sent) else None
                 turns_out += turns_since(self._repository, own, before, turns)
-        id_s = [id_ for id_ in heads_in(there).values() if self._exchange.has(id_)]
+        id_s = [id_ for id_ in remotes.heads_in(there).values() if self._exchange.has(id_)]
         past = self._past
         pushed = (
             len(AncestryWalk(past.parents, [[head], id_s]).only(0))
@@ -448,7 +442,7 @@ class _Run:
         if is_known and not branches:
             return 0, 0
         if not self._transport.shared_refs:
-            branches[MAIN_REF] = head
+            branches[remotes.MAIN_REF] = head
         self._progress(f"pushing to {self._transport.address}")
         self._send({**refs, **branches})
         self._verify(refs, head)
@@ -476,7 +470,7 @@ class _Run:
         for pushed in self._transport.push(refs):
             if not pushed.refused:
                 continue
-            if pushed.ref not in {MAIN_REF, *self._transport.shared_refs}:
+            if pushed.ref not in {remotes.MAIN_REF, *self._transport.shared_refs}:
                 raise RemoteRefusedError(
                     f"The remote {self._transport.address!r} rejected"
                     f" {shown_ref(pushed.ref)}: {pushed.refused}",

@@ -13,15 +13,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from msgspec import Struct
 
+from familiar_cli.base import errors
 from familiar_cli.base.config.environment import sync_token
 from familiar_cli.base.config.home import is_instance_id
-from familiar_cli.base.errors import (
-    ConfigError,
-    NotFoundError,
-    RefusedError,
-    RemoteUnreachableError,
-    UsageError,
-)
 from familiar_cli.base.files import (
     ON_WINDOWS,
     locked,
@@ -211,12 +205,12 @@ def repository_at(path: str) -> str:
         if os.path.isdir(os.path.join(at, "objects")) and os.path.isfile(os.path.join(at, "HEAD")):
             return at
     if os.path.exists(path):
-        raise RemoteUnreachableError(
+        raise errors.RemoteUnreachableError(
             f"There is no git repository in {path!r}",
             hint=f"Add `dir:{path}` for a plain folder, or create a repository: "
             f"`git init --bare {path}`.",
         )
-    raise RemoteUnreachableError(
+    raise errors.RemoteUnreachableError(
         f"There is nothing at {path!r}",
         hint=f"Mount its disk, or create a repository: `git init --bare {path}`.",
     )
@@ -242,7 +236,7 @@ def _of_url(text: str) -> Address:
         raise _no_address(text)
     if url.password is not None:
         shown = urlunsplit(url._replace(netloc=url.netloc.rpartition("@")[2]))
-        raise UsageError(
+        raise errors.UsageError(
             f"The address {shown!r} was given with a password; it was not kept",
             hint="Leave it out: git's credential helpers are asked, or set FAMILIAR_SYNC_TOKEN.",
         )
@@ -257,8 +251,8 @@ def _check_text(path: str, text: str) -> str:
     return whole.replace("/", "\\") if ON_WINDOWS else whole
 
 
-def _no_address(text: str) -> UsageError:
-    return UsageError(f"{text!r} is not the address of a remote", hint=f"Give {_FORMS}.")
+def _no_address(text: str) -> errors.UsageError:
+    return errors.UsageError(f"{text!r} is not the address of a remote", hint=f"Give {_FORMS}.")
 
 
 _ANY_USER: Final = "git"  # for servers that look at the token only
@@ -359,7 +353,7 @@ class Remotes:
         result = self._table("remotes")
         try:
             return {name: read_address(str(one["address"])) for name, one in result.items()}
-        except (KeyError, TypeError, UsageError) as error:
+        except (KeyError, TypeError, errors.UsageError) as error:
             raise self._unusable(f"names a remote without a valid address: {error}") from error
 
     def chosen(self, name: str | None) -> dict[str, Address]:
@@ -370,7 +364,7 @@ class Remotes:
         """
         addresses = self.all()
         if not addresses:
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 "No remote is configured to sync with",
                 hint="Add one: `familiar sync remote add hub ADDRESS`, where ADDRESS is the path"
                 " of a bare git repository, `user@host:path`, an https URL, or `dir:FOLDER`.",
@@ -379,7 +373,7 @@ class Remotes:
             return addresses
         if name not in addresses:
             guess = nearest(name, addresses)
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 f"There is no remote {name!r}",
                 hint=f"Did you mean {guess!r}?"
                 if guess
@@ -396,7 +390,7 @@ class Remotes:
             RefusedError: The name is taken.
         """
         if len(name) > _MOST_NAME_CHARS or not _NAME.fullmatch(name):
-            raise UsageError(
+            raise errors.UsageError(
                 f"{name!r} cannot be the name of a remote; nothing was changed",
                 hint="Use lower-case letters and digits, with `-` between, e.g. `hub`.",
             )
@@ -405,13 +399,13 @@ class Remotes:
             repository_at(meant.path)
         addresses = self.all()
         if name in addresses:
-            raise RefusedError(
+            raise errors.RefusedError(
                 f"The remote {name!r} already exists: {addresses[name]}; nothing was changed",
                 hint=f"Remove it first: `familiar sync remote rm {name}`.",
             )
         same = next((other for other, at in addresses.items() if at == meant), None)
         if same:
-            raise RefusedError(f"The remote {same!r} has that address; nothing was changed")
+            raise errors.RefusedError(f"The remote {same!r} has that address; nothing was changed")
         self._change(
             lambda file: _read_number(file, "remotes", is_super=True).__setitem__(
                 name, {"address": meant.text}
@@ -498,8 +492,8 @@ class Remotes:
         except OSError as error:
             raise self._unusable(f"cannot be written: {why(error)}") from error
 
-    def _unusable(self, what: str) -> ConfigError:
-        return ConfigError(
+    def _unusable(self, what: str) -> errors.ConfigError:
+        return errors.ConfigError(
             f"{str(self._path)!r} {what}; nothing was changed",
             hint="Correct it with an editor, or delete it and add the remotes again.",
         )

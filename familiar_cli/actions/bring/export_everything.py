@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, to_builtins
 
+from familiar_cli.base import errors
 from familiar_cli.base.config.home import find_familiar, list_familiars
-from familiar_cli.base.errors import (
-    BadInputError,
-    ConflictError,
-    FamiliarError,
-    NotFoundError,
-    UsageError,
-)
 from familiar_cli.base.files import patiently, read_plain
 from familiar_cli.base.text import counted, one_line
 from familiar_cli.base.times.clock import iso, now
@@ -173,7 +167,7 @@ def check_target(directory: Path, manifest: str = EXPORT_MANIFEST, *, force: boo
         if force:
             return
         hint = "Add `--force` to replace the export in it, or choose another directory."
-    raise ConflictError(f"{str(directory)!r} already exists; it was not changed", hint=hint)
+    raise errors.ConflictError(f"{str(directory)!r} already exists; it was not changed", hint=hint)
 
 
 @contextmanager
@@ -190,7 +184,7 @@ def staged_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
         yield staging
         _replace(staging, target)
     except OSError as error:
-        raise FamiliarError(
+        raise errors.FamiliarError(
             f"{str(directory)!r} cannot be written: {error.strerror or error}; it was not changed",
             hint="Choose another directory: `familiar export DIR`.",
         ) from error
@@ -235,9 +229,9 @@ def _export_card(familiar: Familiar, place: Path, warnings: list[str]) -> bool:
             write_result(place / f"card.{card_format}", export.content)
             if card_format == "png":  # a JSON file can hold even less
                 warnings += [f"card.png cannot carry {thing}" for thing in export.left_out]
-    except NotFoundError:
+    except errors.NotFoundError:
         return False
-    except BadInputError as error:
+    except errors.BadInputError as error:
         warnings.append(f"the card was not exported: {error}")
         return False
     return True
@@ -250,7 +244,7 @@ def _export_lorebooks(familiar: Familiar, place: Path, warnings: list[str]) -> t
             book = collect_lore(familiar.memory, shelved.directory, book_id=shelved.book_id)
             name = one_line(shelved.record.name) or shelved.book_id
             books[_free_name(name, books)] = to_json(book, own_format(book))
-    except FamiliarError as error:
+    except errors.FamiliarError as error:
         warnings.append(f"not every lorebook was exported: {error}")
     paths = kept_paths((f"{name}.json" for name in books), _LOREBOOKS_DIR)
     return tuple(
@@ -394,17 +388,19 @@ def export_chat(
     there = [summary.channel_id for summary in history.channels()]
     channels = [channel for channel in there if viewer.sees_channel(channel)]
     if not channels:
-        raise NotFoundError("There are no turns yet", hint='Start with `familiar ask "Hello"`.')
+        raise errors.NotFoundError(
+            "There are no turns yet", hint='Start with `familiar ask "Hello"`.'
+        )
     known = {*channels, *(branch.channel_id for branch in history.branches())}
     if channel_id is not None and channel_id not in known:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"There are no turns in channel {channel_id!r}", hint="Run `familiar history list`."
         )
     if chat_format == "jsonl":
         selection = [channel_id] if channel_id is not None else sorted(channels)
         return _write_chats(load_format("plain"), history, selection, me, viewer)
     if channel_id is None and len(channels) > 1:
-        raise UsageError(
+        raise errors.UsageError(
             f"There are {len(channels)} channels, but a SillyTavern chat holds only one",
             hint=f"Add `--channel {channels[0]}`, or `--format jsonl` for all.",
         )

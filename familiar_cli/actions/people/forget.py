@@ -15,12 +15,7 @@ from familiar_cli.base.files import read_plain, write_whole
 from familiar_cli.base.text import bare_lines
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author
-from familiar_cli.store.history.attachments import (
-    DIRECTORY,
-    picture_files,
-    pictures_in,
-    put_picture,
-)
+from familiar_cli.store.history import attachments
 from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
 from familiar_cli.store.memory.aliases import main_account
 from familiar_cli.store.memory.layout import PENDING_DIR
@@ -300,8 +295,8 @@ def _export_turns(
 
 def _export_pictures(familiar: Familiar, turns: Sequence[Turn], target: Path) -> int:
     """Write the pictures of turns, and return their number."""
-    names = {name for turn in turns for name in pictures_in(turn.content)}
-    pictures = picture_files(familiar.paths.root, names)
+    names = {name for turn in turns for name in attachments.pictures_in(turn.content)}
+    pictures = attachments.picture_files(familiar.paths.root, names)
     for path in pictures:
-        put_picture(target / DIRECTORY / path.name, read_plain(path))
+        attachments.put_picture(target / attachments.DIRECTORY / path.name, read_plain(path))
     return len(pictures)

@@ -17,15 +17,9 @@ from familiar_cli.actions.share.sync_decisions import (
     pending_decisions,
     remotes_of,
 )
+from familiar_cli.base import errors
 from familiar_cli.base.config.environment import sync_key_file
 from familiar_cli.base.config.schema import CharacterConfig
-from familiar_cli.base.errors import (
-    FamiliarError,
-    NotFoundError,
-    PartialError,
-    RefusedError,
-    UsageError,
-)
 from familiar_cli.base.files import read_object, remove, write_own
 from familiar_cli.base.text import sha256_of, shorten_list, slugify
 from familiar_cli.base.times import clock
@@ -75,7 +69,7 @@ class SyncReport(Struct, frozen=True):
 
     instance: str
     done: tuple[SyncResult, ...]
-    failed: dict[str, tuple[Address, FamiliarError]]
+    failed: dict[str, tuple[Address, errors.FamiliarError]]
     conflicts: tuple[Conflict, ...]
     absent: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
@@ -111,7 +105,7 @@ class SyncReport(Struct, frozen=True):
         return list(dict.fromkeys([*parts, *kept]))
 
     @property
-    def error(self) -> FamiliarError | None:
+    def error(self) -> errors.FamiliarError | None:
         """The error to exit with, or None on success."""
         if self.failed:
             return next(error for _, error in self.failed.values())
@@ -138,7 +132,7 @@ class SyncReport(Struct, frozen=True):
             )
         elif self.pending.aside:
             hint = "Repair such branches on the machine that pushed them, or delete them there."
-        return PartialError(f"Synced, but {'; '.join(problems)}", hint=hint)
+        return errors.PartialError(f"Synced, but {'; '.join(problems)}", hint=hint)
 
 
 def conflict_json(one: Conflict) -> dict[str, Any]:
@@ -155,7 +149,7 @@ def _remote_json(one: SyncResult) -> dict[str, Any]:
     return {"name": one.remote, "address": one.address, **counts, "error": None}
 
 
-def _failed_json(name: str, failed: tuple[Address, FamiliarError]) -> dict[str, Any]:
+def _failed_json(name: str, failed: tuple[Address, errors.FamiliarError]) -> dict[str, Any]:
     address, error = failed
     told = {"code": error.code, "message": str(error), "hint": error.hint}
     return {"name": name, "address": address.text, **dict.fromkeys(_COUNTS, 0), "error": told}
@@ -281,19 +275,16 @@ async def sync(
 
 
 def _sync_all(
-    familiar: Familiar,
-    addresses: dict[str, Address],
-    how: SyncOptions,
-    engine: SyncEngine,
+    familiar: Familiar, addresses: dict[str, Address], how: SyncOptions, engine: SyncEngine
 ) -> SyncReport:
     outcomes: list[SyncResult] = []
-    failed: dict[str, tuple[Address, FamiliarError]] = {}
+    failed: dict[str, tuple[Address, errors.FamiliarError]] = {}
     try:
         engine.exchange.clear_leftovers()
         for name, address in addresses.items():
             try:
                 synced = engine.sync(name, address, how)
-            except FamiliarError as error:
+            except errors.FamiliarError as error:
                 failed[name] = (address, error)
             except Exception as error:  # one remote that breaks stops no other  # noqa: BLE001
                 failed[name] = (address, as_failure(error))
@@ -366,9 +357,7 @@ def _told_names(abouts: Iterable[bytes], address: str) -> tuple[str, str]:
 
 
 def sender_of(
-    familiar: Familiar,
-    secret: Callable[[], str] | None = None,
-    trust: SignatureTrust | None = None,
+    familiar: Familiar, secret: Callable[[], str] | None = None, trust: SignatureTrust | None = None
 ) -> Sender:
     """Return how outgoing data is encrypted, and with which key."""
     set_to = familiar.config.sync
@@ -408,7 +397,7 @@ def rekey(familiar: Familiar, engine: SyncEngine, *, new_signing_key: bool = Fal
         FamiliarError: A folder cannot be read or written.
     """
     if not familiar.config.sync.encrypt:
-        raise RefusedError(
+        raise errors.RefusedError(
             "sync.encrypt is not set; nothing was changed",
             hint="Set it first: `familiar config set sync.encrypt ...`.",
         )
@@ -420,7 +409,7 @@ def rekey(familiar: Familiar, engine: SyncEngine, *, new_signing_key: bool = Fal
     finally:
         familiar.journal.repository.close()
     if not names:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             "This machine keeps nothing in an encrypted folder; nothing was changed",
             hint="Add one: `familiar sync remote add NAME dir:PATH`, then `familiar sync`.",
         )
@@ -479,12 +468,12 @@ def forget(familiar: Familiar, instance: str) -> None:
 
     known = {one.id: one for one in status(familiar).instances}
     if instance == familiar.instance.id:
-        raise RefusedError(f"{instance!r} is this machine; nothing was changed")
+        raise errors.RefusedError(f"{instance!r} is this machine; nothing was changed")
     was_embodiment = forget_device(familiar, instance)
     if was_embodiment and instance not in known:
         return
     if instance not in known:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"No machine or embodiment has the id {instance!r}",
             hint="List them: `familiar sync status`.",
         )
@@ -549,7 +538,7 @@ def begin(
         told_id, told_name = _told_names(read_abouts(repository, refs.all()), meant.text)
         try:
             remotes_of(familiar).add(told_name or HUB, meant.text)
-        except UsageError:  # not a valid name
+        except errors.UsageError:  # not a valid name
             told_name = HUB
             remotes_of(familiar).add(HUB, meant.text)
         if told_name not in {"", HUB}:
@@ -564,7 +553,7 @@ def begin(
         name = "" if familiar.name == paths.id else familiar.name
         familiar.close()
         put_values(paths.config, {"name": name}, CharacterConfig)
-        with suppress(FamiliarError):
+        with suppress(errors.FamiliarError):
             if told_id and not target:
                 return check_familiar_id(told_id)
         return target or check_familiar_id(slugify(name) or "familiar")

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from familiar_cli.base.config import schema
+from familiar_cli.base.config import schema, settings
 from familiar_cli.base.config.channel_kinds import (
     MODES,
     OF_MODALITY,
@@ -27,13 +27,6 @@ from familiar_cli.base.config.channel_kinds import (
     ChannelMode,
 )
 from familiar_cli.base.config.home import ME_FILE
-from familiar_cli.base.config.settings import (
-    FileSettings,
-    is_written,
-    load_written,
-    read_text,
-    value_at,
-)
 from familiar_cli.base.errors import ConfigError, FamiliarError, UsageError
 from familiar_cli.base.files import read_plain, read_record, status_of, write_own, write_whole
 from familiar_cli.base.text import sha256_of
@@ -57,7 +50,7 @@ _KINDS: Final = ".kinds.json"
 _MANY: Final = 100  # each process re-reads fewer changed files than this
 _LOOK_S: Final = 0.1  # one request asks several times; a file that is replaced is seen at once
 _FRESH_NS: Final = 1_000_000_000
-_UNSET: Final = FileSettings(schema.ChannelConfig(), {})
+_UNSET: Final = settings.FileSettings(schema.ChannelConfig(), {})
 _USUAL: Final = schema.CharacterConfig()
 _ReadKind = tuple[tuple[int, ...], str, str]  # how a file looked, its channel, and the kind
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?![a-z0-9_-])")
@@ -106,7 +99,7 @@ class ChannelConfigs:
             return ChannelContext(channel_id).label
         return ChannelContext(config.name or channel_id, config.kind, config.parent).label
 
-    def read(self, channel_id: str) -> FileSettings[schema.ChannelConfig]:
+    def read(self, channel_id: str) -> settings.FileSettings[schema.ChannelConfig]:
         """Return a channel's own settings; all defaults without a file.
 
         Raises:
@@ -118,7 +111,7 @@ class ChannelConfigs:
             return _UNSET
         except OSError:  # reading tells why
             pass
-        return load_written(self.path(channel_id), schema.ChannelConfig)
+        return settings.load_written(self.path(channel_id), schema.ChannelConfig)
 
     def known(self) -> Iterator[str]:
         """Yield the ids of all channels that have a file, sorted by file name.
@@ -423,10 +416,10 @@ class Channel(Struct, frozen=True):
 @lru_cache(maxsize=256)
 def effective_channel(
     channel_id: str,
-    own: FileSettings[schema.ChannelConfig],
-    everywhere: FileSettings[schema.CharacterConfig],
+    own: settings.FileSettings[schema.ChannelConfig],
+    everywhere: settings.FileSettings[schema.CharacterConfig],
     modality: str = "text",
-    at_home: FileSettings[schema.HomeSettings] | None = None,
+    at_home: settings.FileSettings[schema.HomeSettings] | None = None,
 ) -> Channel:
     """Resolve the effective settings of a channel.
 
@@ -444,10 +437,10 @@ class _Merge:
 
     def __init__(
         self,
-        own: FileSettings[schema.ChannelConfig],
-        everywhere: FileSettings[schema.CharacterConfig],
+        own: settings.FileSettings[schema.ChannelConfig],
+        everywhere: settings.FileSettings[schema.CharacterConfig],
         modality: str,
-        at_home: FileSettings[schema.HomeSettings] | None,
+        at_home: settings.FileSettings[schema.HomeSettings] | None,
     ) -> None:
         self._own, self._everywhere, self._at_home = own, everywhere, at_home
         is_set = own.settings.mode != AUTO
@@ -513,7 +506,7 @@ class _Merge:
         if value is None and key in self._of_mode:
             value = EffectiveValue(key, self._of_mode[key], f"mode {self._mode}")
         elif value is None:
-            default = value_at(_USUAL if general else _UNSET.settings, general or key)
+            default = settings.value_at(_USUAL if general else _UNSET.settings, general or key)
             value = EffectiveValue(key, default, "default")
         self._held.append(value)
         return value
@@ -527,8 +520,8 @@ class _Merge:
             (at_home, name, ME_FILE),
         )
         for file, at, source in places:
-            if file is not None and is_written(file.tables, at):
-                value = value_at(file.settings, at)
+            if file is not None and settings.is_written(file.tables, at):
+                value = settings.value_at(file.settings, at)
                 # In the channel's own file, this value defers to the next source.
                 if at != key or value != _LEFT_OPEN.get(section):
                     return EffectiveValue(key, value, source)
@@ -573,7 +566,7 @@ class SubscriptionRegistry:
         Raises:
             ConfigError: The file is unreadable or not a list of subscriptions.
         """
-        text = read_text(self.path)
+        text = settings.read_text(self.path)
         try:
             entries = tomllib.loads(text).get("subscription", [])
             subscriptions = {Subscription(**entry) for entry in entries}

@@ -13,16 +13,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from familiar_cli.base import files
+from familiar_cli.base.config import settings
 from familiar_cli.base.config.schema import CharacterConfig
-from familiar_cli.base.config.settings import (
-    ConfigProblem,
-    all_settings,
-    build_settings,
-    did_you_mean,
-    find_setting,
-    parse,
-    read_text,
-)
 from familiar_cli.base.config.values import Setting, Value, switched, value_problem
 from familiar_cli.base.errors import ConfigError, ConflictError, NotFoundError
 from familiar_cli.base.files import read_plain, write_whole
@@ -75,7 +67,7 @@ def set_values(
     """
     look = "config show {}" if root is CharacterConfig else "channel show CHANNEL"
     values = {
-        key: parse_value(find_setting(key, root), text, look.format(key))
+        key: parse_value(settings.find_setting(key, root), text, look.format(key))
         for key, text in texts.items()
     }
     return put_values(path, values, root, heading, dry_run=dry_run)
@@ -99,11 +91,7 @@ def put_values(
 
 
 def unset_values(
-    path: Path,
-    keys: Iterable[str],
-    *,
-    dry_run: bool = False,
-    root: type[Any] = CharacterConfig,
+    path: Path, keys: Iterable[str], *, dry_run: bool = False, root: type[Any] = CharacterConfig
 ) -> Edit:
     """Remove keys from the file, known or not, so that defaults apply.
 
@@ -134,7 +122,7 @@ def new_config(values: Mapping[str, Value] | None = None) -> str:
         document.add(tomlkit.comment(line))
     document.add(tomlkit.nl())
     for key, value in sorted((values or {}).items(), key=lambda item: "." in item[0]):
-        _check_value(find_setting(key), value)
+        _check_value(settings.find_setting(key), value)
         _put_value(document, key.split("."), value)
     return document.as_string()
 
@@ -200,16 +188,11 @@ def _setting_meaning(setting: Setting, look: str) -> str:
 
 
 def _edit_file(
-    path: Path,
-    change: Callable[[Any], None],
-    root: type[Any],
-    *,
-    dry_run: bool,
-    heading: str = "",
+    path: Path, change: Callable[[Any], None], root: type[Any], *, dry_run: bool, heading: str = ""
 ) -> Edit:
     with locked(path):
-        before = read_text(path)
-        had = build_settings(parse(before, path), root)[1]
+        before = settings.read_text(path)
+        had = settings.build_settings(settings.parse(before, path), root)[1]
         after = _change_text(before, path, change)
         if heading and not after.startswith(f"# {heading}\n"):
             after = f"# {heading}\n{after}"
@@ -237,9 +220,9 @@ def _change_text(text: str, path: Path, change: Callable[[Any], None]) -> str:
     return changed
 
 
-def _check_edit(edit: Edit, had: list[ConfigProblem], root: type[Any]) -> None:
+def _check_edit(edit: Edit, had: list[settings.ConfigProblem], root: type[Any]) -> None:
     """Refuse an edit whose result has a problem that was not there before."""
-    problems = build_settings(tomllib.loads(edit.after), root)[1]
+    problems = settings.build_settings(tomllib.loads(edit.after), root)[1]
     fresh = [problem for problem in problems if problem not in had]
     if fresh:
         key = ".".join(fresh[0].key)
@@ -314,7 +297,7 @@ def _take_value(document: Any, key: str, path: Path, root: type[Any]) -> None:  
 
 def _guess_setting(key: str, root: type[Any]) -> str:
 
-    return "" if key in all_settings(root) else did_you_mean(key, root)
+    return "" if key in settings.all_settings(root) else settings.did_you_mean(key, root)
 
 
 def _with_line_ends(before: str, after: str) -> str:

@@ -23,14 +23,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base import files
-from familiar_cli.base.errors import (
-    ConfigError,
-    LockedError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
+from familiar_cli.base import errors, files
 from familiar_cli.base.text import one_line, sha256_of, slugify
 from familiar_cli.base.who.identity import (
     NEUTRAL,
@@ -251,7 +244,7 @@ def check_here(paths: FamiliarPaths) -> None:
         return
     if _undo_unfinished_move(paths):
         return
-    raise RefusedError(
+    raise errors.RefusedError(
         f"{paths.id!r} was moved to {moved_to(paths)}; this copy no longer answers, and was not "
         "changed",
         hint=f"If it never arrived there, delete {paths.moved.name!r} in its directory.",
@@ -280,7 +273,7 @@ def _undo_unfinished_move(paths: FamiliarPaths) -> bool:
             if is_unfinished := _is_moving(paths):  # it may have been completed meanwhile
                 files.remove(paths.moved)
             return is_unfinished
-    except (OSError, LockedError):
+    except (OSError, errors.LockedError):
         return False
 
 
@@ -301,11 +294,11 @@ def familiar_and_reason(home: Path, value: str | None = None) -> tuple[FamiliarP
     if len(familiars) == 1:
         return FamiliarPaths(home / familiars[0]), "the only familiar"
     if not familiars:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"There are no familiars in {str(home)!r}",
             hint="Create one: `familiar init --from-card CARD.png`, or try `familiar demo`.",
         )
-    raise UsageError(
+    raise errors.UsageError(
         f"There are several familiars and none is chosen: {', '.join(familiars)}",
         hint=f"Choose one: `familiar use {familiars[0]}`, or add `--familiar {familiars[0]}`.",
     )
@@ -334,8 +327,8 @@ def choose_familiar(home: Path, name: str) -> FamiliarPaths:
     return paths
 
 
-def _home_unusable(home: Path, what: str, error: OSError) -> ConfigError:
-    return ConfigError(
+def _home_unusable(home: Path, what: str, error: OSError) -> errors.ConfigError:
+    return errors.ConfigError(
         f"{str(home)!r} cannot be {what}: {error.strerror or error}",
         hint="Check its permissions, or choose another directory with --home.",
     )
@@ -347,7 +340,7 @@ def _find_familiar(home: Path, name: str) -> FamiliarPaths:
     familiars = list_familiars(home)
     if name in familiars:
         return FamiliarPaths(home / check_familiar_id(name))
-    raise NotFoundError(
+    raise errors.NotFoundError(
         f"No familiar {name!r} in {str(home)!r}; there are: {', '.join(familiars) or 'none'}",
         hint="Run `familiar list`, or create one with `familiar init`.",
     )
@@ -382,7 +375,7 @@ def who_speaks(
     owners = {one.account.user_id: one for one in me.others}
     if value is not None and value not in owners:
         if owners and ":" not in value:
-            raise UsageError(
+            raise errors.UsageError(
                 f"{field} {one_line(repr(value), 80)} is neither PLATFORM:ID nor an owner",
                 hint=f"Owners here: {', '.join(owners)}.",
             )
@@ -548,7 +541,7 @@ def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
         ConfigError: `began` is not an id, or the file exists or cannot be written.
     """
     if not is_instance_id(began):
-        raise ConfigError(f"{began!r} is not the id of an instance; nothing was changed")
+        raise errors.ConfigError(f"{began!r} is not the id of an instance; nothing was changed")
     text = new_id(chosen)
     instance = Instance(text, began, text)
     try:
@@ -631,8 +624,8 @@ def _can_name_files(days: object) -> bool:
     return isinstance(days, str) and bool(days) and slugify(days) == days
 
 
-def _unusable_instance(path: Path, what: str) -> ConfigError:
-    return ConfigError(
+def _unusable_instance(path: Path, what: str) -> errors.ConfigError:
+    return errors.ConfigError(
         f"{str(path)!r} {what}; nothing was changed",
         hint="Restore it from a backup: it has three lines, id, began and days. Without a"
         " backup, delete it; this machine then becomes a new instance.",

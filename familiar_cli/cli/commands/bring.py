@@ -11,14 +11,8 @@ from msgspec.structs import asdict, replace
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.text import counted
+from familiar_cli.cli.commands import _options
 from familiar_cli.cli.commands._base import App, familiar_of, globals_of, home_of, output
-from familiar_cli.cli.commands._options import (
-    DryRun,
-    Update,
-    default_kept,
-    index_words,
-    warn_of_pins,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,11 +36,11 @@ def import_files(
     character: list[str] | None = None,
     as_: Annotated[str | None, typer.Option("--as")] = None,
     dates: Literal["dmy", "mdy", "ymd"] | None = None,
-    update: Update = False,
+    update: _options.Update = False,
     force: Annotated[bool, typer.Option("--force", "--overwrite")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
     allow_network: Annotated[bool, typer.Option("--allow-network")] = False,
-    dry_run: DryRun = False,
+    dry_run: _options.DryRun = False,
 ) -> None:
     """Import a card, a lorebook, chats, memories, a persona or a vault of notes.
 
@@ -76,11 +70,7 @@ def import_files(
         allow_network: Fetch addresses even without a terminal.
         yes: Add the memories of another program at once, instead of proposing them for review.
     """
-    from familiar_cli.actions.bring.import_files import (
-        FileImporter,
-        FileImportOptions,
-        personas_in,
-    )
+    from familiar_cli.actions.bring.import_files import FileImporter, FileImportOptions, personas_in
     from familiar_cli.cli.commands.init import adopt_jobs, familiar_option
 
     out, home = output(ctx), home_of(ctx)
@@ -97,7 +87,7 @@ def import_files(
         dry_run=dry_run,
     )
     with (
-        default_kept(out, home),
+        _options.default_kept(out, home),
         _copies_of(paths, may_fetch=allow_network or _can_ask(out)) as copies,
     ):
         options = replace(options, typed={str(copy): path for path, copy in copies.items()})
@@ -208,8 +198,8 @@ def _index_all(ctx: typer.Context, out: Output, importer: FileImporter) -> None:
 
     for familiar_id in sorted(importer.changed):
         with Familiar.load_from_disk(home_of(ctx), familiar_id, out.warn) as familiar:
-            index_words(out, familiar)
-            warn_of_pins(out, familiar)
+            _options.index_words(out, familiar)
+            _options.warn_of_pins(out, familiar)
 
 
 def _report_items(out: Output, items: Sequence[ImportItem], *, dry_run: bool) -> None:
@@ -241,7 +231,7 @@ def export(
     memory_format: Annotated[Literal["mem", "text"] | None, typer.Option("--format")] = None,
     public: Annotated[bool, typer.Option("--public")] = False,
     force: Annotated[bool, typer.Option("--force")] = False,
-    dry_run: DryRun = False,
+    dry_run: _options.DryRun = False,
 ) -> None:
     """Export all familiars into a directory that other programs can read.
 
