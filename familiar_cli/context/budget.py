@@ -122,11 +122,7 @@ SOURCES: Final = {
 
 
 def prompt_allowance(
-    settings: BudgetSettings,
-    *,
-    mode: ChannelMode,
-    window: Window,
-    character_tokens: int = 0,
+    settings: BudgetSettings, *, mode: ChannelMode, window: Window, character_tokens: int = 0
 ) -> Allowance:
     """Return the token budget of a prompt: as configured, else by mode and model.
 

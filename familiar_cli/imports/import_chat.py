@@ -607,10 +607,7 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
 
 
 def _bring_in(
-    history: HistoryStore,
-    files: _ChatsInFiles,
-    wish: ChatImportOptions,
-    on_progress: OnProgress,
+    history: HistoryStore, files: _ChatsInFiles, wish: ChatImportOptions, on_progress: OnProgress
 ) -> ImportedChats:
     """Import chats in chronological order; a failure does not stop the others."""
     done: list[ImportedChat] = []

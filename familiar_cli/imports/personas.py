@@ -141,8 +141,7 @@ _NAME_LABELS: Final = (
     "|ім'я|imię|jméno|isim|名前|お名前|氏名|呼び名|名字|姓名|이름|الاسم|اسم|نام|שם|नाम"
 )
 _NAME: Final = re.compile(
-    rf"^\s*(?:[-*+]\s+)?\**(?:{_NAME_LABELS})\**\s*[:：]\**\s*(\S.*)$",
-    re.IGNORECASE | re.MULTILINE,
+    rf"^\s*(?:[-*+]\s+)?\**(?:{_NAME_LABELS})\**\s*[:：]\**\s*(\S.*)$", re.IGNORECASE | re.MULTILINE
 )
 # Words of headings that describe the file rather than name a person.
 _NO_NAME: Final = re.compile(
@@ -399,10 +398,7 @@ def read_personas(
 
 
 def _read_persona(
-    one: PersonaDir,
-    among: Sequence[PersonaDir],
-    user: Author,
-    familiar_id: str | None,
+    one: PersonaDir, among: Sequence[PersonaDir], user: Author, familiar_id: str | None
 ) -> PersonaCard:
     """Read a persona; a folder that stands alone has the name that its identity states."""
     folder = folders.read_folder(one.path)

@@ -14,12 +14,7 @@ from zipfile import is_zipfile
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import (
-    BadInputError,
-    FamiliarError,
-    NotFoundError,
-    RefusedError,
-)
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cast import Cast

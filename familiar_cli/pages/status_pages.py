@@ -333,10 +333,7 @@ def settings_page(rows: Sequence[Effective], where: Sequence[tuple[str, str, str
 def setting_page(row: Effective) -> PagePart:
     """Render everything about one setting."""
     setting = row.setting
-    lines = [
-        ("value", value_words(row.value)),
-        ("from", row.source),
-    ]
+    lines = [("value", value_words(row.value)), ("from", row.source)]
     if row.effective is not None:
         lines.append(("in effect", f"{value_words(row.effective)} ({row.effective_source})"))
     lines += [

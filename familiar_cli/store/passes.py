@@ -40,11 +40,7 @@ COMMANDS: Final = (
 """The passes that a person can run: what to type after `familiar`."""
 
 JUDGING: Final = "housekeep"
-COSTING: Final = (
-    *(name for name in COMMANDS if name != SYNCING),
-    SUMMARISING,
-    JUDGING,
-)
+COSTING: Final = (*(name for name in COMMANDS if name != SYNCING), SUMMARISING, JUDGING)
 """The passes that ask a model."""
 
 _Count = Annotated[int, Meta(ge=0)]
@@ -406,11 +402,7 @@ class Event(Struct, frozen=True):
 
 def failed(command: str, error: FamiliarError, retry_in_s: float) -> Event:
     """Return the event of a pass that failed."""
-    data = {
-        "code": error.code,
-        "hint": error.hint,
-        "retry_in_s": round(retry_in_s, 1),
-    }
+    data = {"code": error.code, "hint": error.hint, "retry_in_s": round(retry_in_s, 1)}
     return Event("failed", str(error), command, data, error)
 
 

@@ -37,13 +37,7 @@ from familiar_cli.imports.import_chat import (
 )
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.import_plan import FamiliarReport, ImportReport, build_familiar
-from familiar_cli.imports.reading import (
-    forms_in,
-    load_book,
-    read_card,
-    read_chats,
-    read_memories,
-)
+from familiar_cli.imports.reading import forms_in, load_book, read_card, read_chats, read_memories
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import (
@@ -496,11 +490,7 @@ class FileImporter:
 
             name, options = item.path.name, self.options
             for one in import_notes(
-                familiar,
-                chats.memories,
-                name,
-                at_once=options.at_once,
-                dry_run=options.dry_run,
+                familiar, chats.memories, name, at_once=options.at_once, dry_run=options.dry_run
             ):
                 self._finish(item, one)
 

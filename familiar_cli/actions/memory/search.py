@@ -309,12 +309,7 @@ class SaidHit(Struct, frozen=True):
 
 
 def search_sessions(
-    familiar: Familiar,
-    query: str,
-    *,
-    viewer: Viewer,
-    user: str = "",
-    channel: str | None = None,
+    familiar: Familiar, query: str, *, viewer: Viewer, user: str = "", channel: str | None = None
 ) -> dict[str, list[SaidHit]]:
     """Return the best matching turns, at most 50, grouped by day, newest first.
 

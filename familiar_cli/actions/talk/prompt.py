@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.talk.turn_setup import TurnSetup
     from familiar_cli.base.config.values import Value
-    from familiar_cli.context.budget import (
-        Allowance,
-    )
+    from familiar_cli.context.budget import Allowance
     from familiar_cli.context.processors import (
         RecastPostProcessor,
         ShortFramePreProcessor,
@@ -53,11 +51,7 @@ _LLAMA_CPP: Final = frozenset({"local", "llamacpp"})  # servers that accept its 
 
 
 def pipeline(
-    familiar: Familiar,
-    setup: TurnSetup,
-    *,
-    remembered: Sequence[Spoken] = (),
-    dry: bool = False,
+    familiar: Familiar, setup: TurnSetup, *, remembered: Sequence[Spoken] = (), dry: bool = False
 ) -> ContextPipeline:
     """Build the pipeline for a turn's prompt.
 

@@ -95,8 +95,7 @@ SigningKeyOption = Annotated[
     ),
 ]
 Unsigned = Annotated[
-    bool,
-    typer.Option("--unsigned", help="Accept unsigned encrypted bundles, this once."),
+    bool, typer.Option("--unsigned", help="Accept unsigned encrypted bundles, this once.")
 ]
 
 

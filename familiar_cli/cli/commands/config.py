@@ -79,12 +79,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the change 
 
 @config_app.command("set")
 def set_(
-    ctx: typer.Context,
-    key: Key,
-    value: str,
-    *,
-    verbose: Verbose = False,
-    dry_run: DryRun = False,
+    ctx: typer.Context, key: Key, value: str, *, verbose: Verbose = False, dry_run: DryRun = False
 ) -> None:
     """Change one setting in character.toml, keeping comments and order.
 
@@ -243,8 +238,7 @@ def set_in_channel(
         )
     if not texts and unset is None and subscribe is None:
         raise UsageError(
-            "Nothing to change",
-            hint=f"Run `familiar channel set {channel_id} KEY VALUE`.",
+            "Nothing to change", hint=f"Run `familiar channel set {channel_id} KEY VALUE`."
         )
     if unset is not None and texts:
         raise UsageError(

@@ -224,11 +224,7 @@ def adopt_jobs(home: Path, familiar_id: str) -> list[str]:
 
 
 def _personas(
-    home: Path,
-    directory: str | None,
-    template: str | None,
-    wanted: str | None,
-    user: str | None,
+    home: Path, directory: str | None, template: str | None, wanted: str | None, user: str | None
 ) -> list[PersonaCard]:
     from familiar_cli.actions.people.me import home_owners
     from familiar_cli.base.config.home import who_speaks

@@ -43,8 +43,7 @@ def serve(
         Literal["text", "json"] | None, typer.Option(envvar="FAMILIAR_SERVE_LOG")
     ] = None,
     embodiments: Annotated[
-        bool,
-        typer.Option("--embodiments", envvar="FAMILIAR_SERVE_EMBODIMENTS"),
+        bool, typer.Option("--embodiments", envvar="FAMILIAR_SERVE_EMBODIMENTS")
     ] = False,
     no_background: Annotated[
         bool, typer.Option("--no-background", envvar="FAMILIAR_SERVE_NO_BACKGROUND")

@@ -451,11 +451,7 @@ class Retrieval:
         return Filling(tuple(p for p in filling.passages if p.source.key not in left), left)
 
     def _place_of(
-        self,
-        rel_path: str,
-        request: ContextRequest,
-        loaded: Mapping[str, Contribution],
-        room: int,
+        self, rel_path: str, request: ContextRequest, loaded: Mapping[str, Contribution], room: int
     ) -> str:
         query = make_question(request, self._before(request))
         ways = self._ways(query)

@@ -117,11 +117,7 @@ def fetch_file(hub: Hub, file: ModelFile, into: Path, report: Callable[[Progress
         OSError: The disk refused.
     """
     import httpx  # noqa: PLC0415
-    from huggingface_hub import (  # noqa: PLC0415  # 0.4 s
-        get_hf_file_metadata,
-        hf_hub_download,
-        hf_hub_url,
-    )
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url  # noqa: PLC0415  # 0.4 s
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415
     from huggingface_hub.utils.logging import set_verbosity  # noqa: PLC0415
 

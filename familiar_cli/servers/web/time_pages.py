@@ -28,10 +28,7 @@ from familiar_cli.servers.web.asking import (
     to_number,
     with_speakers,
 )
-from familiar_cli.servers.web.drawing import (
-    RENDERED_CHARS,
-    render_markdown,
-)
+from familiar_cli.servers.web.drawing import RENDERED_CHARS, render_markdown
 from familiar_cli.servers.web.fact_rows import dated_rows
 from familiar_cli.servers.web.html.elements import Html, el
 from familiar_cli.servers.web.html.page import draw_part

@@ -372,11 +372,7 @@ class UnseenCommits:
             kind = "Deleted" if ids[path] is None else "Changed" if old[path] else "Added"
             rows.append((kind, path))
         pairs = (f"{was.get(p, '-')}>{'-' if ids[p] is None else new_bytes[p]}" for p in real)
-        return [
-            *rows,
-            (LENGTHS, " ".join(pairs)),
-            ("Bytes-Before", str(sum(was.values()))),
-        ]
+        return [*rows, (LENGTHS, " ".join(pairs)), ("Bytes-Before", str(sum(was.values())))]
 
     def _read(self, tree: str) -> bytes:
         return self._new_trees[tree] if tree in self._new_trees else self._repository.tree(tree)

@@ -189,13 +189,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         return self._read_changed(there, before, seen, within_s=within_s)
 
     def around(
-        self,
-        rel_path: str,
-        depth: int = 1,
-        *,
-        viewer: Viewer,
-        most: int = 200,
-        links: bool = True,
+        self, rel_path: str, depth: int = 1, *, viewer: Viewer, most: int = 200, links: bool = True
     ) -> tuple[list[GraphPage], list[Edge]]:
         """Return the pages within `depth` steps of one, nearest first, and all edges among them.
 

@@ -191,11 +191,7 @@ class EmbeddingIndex:
         return stamp is not None and stamp.size_bytes > _MOST_AT_ONCE_BYTES
 
     def embed_waiting(
-        self,
-        embedder: Embedder,
-        *,
-        at_most: int | None = None,
-        progress: Progress | None = None,
+        self, embedder: Embedder, *, at_most: int | None = None, progress: Progress | None = None
     ) -> Embedded:
         """Compute missing vectors, batch by batch; each batch is kept.
 

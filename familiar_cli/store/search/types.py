@@ -268,9 +268,7 @@ MOST_AT_ONCE: Final = 200
 
 
 def IndexingMemoryStore(  # noqa: N802  # it stands where a class stood
-    inner: MemoryStore,
-    index: Callable[[], WordIndex | None],
-    on_change: OnChange | None = None,
+    inner: MemoryStore, index: Callable[[], WordIndex | None], on_change: OnChange | None = None
 ) -> MemoryStore:
     """Return a store on the directory of `inner` that reports its changes to an index.
 

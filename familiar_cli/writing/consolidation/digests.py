@@ -98,11 +98,7 @@ def hold_back(plans: Plans, period_state: PeriodState, tag: str = "") -> str:
 
 Name = Literal["short", "mid", "long"]
 NAMES: Final[tuple[Name, ...]] = ("short", "mid", "long")
-_GUIDANCE: Final[dict[Name, str]] = {
-    "short": "",
-    "mid": composing.MID,
-    "long": composing.LONG,
-}
+_GUIDANCE: Final[dict[Name, str]] = {"short": "", "mid": composing.MID, "long": composing.LONG}
 _SESSION_LEVEL: Final = 2
 _FEW: Final = 10  # sessions
 _DAY: Final = timedelta(days=1)

@@ -383,10 +383,7 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 # Pending plans contain old and new text; they are deleted once decided.
 
 
-def read_corpus(
-    store: MemoryStore,
-    on_file: Callable[[int], None] = lambda _: None,
-) -> Corpus:
+def read_corpus(store: MemoryStore, on_file: Callable[[int], None] = lambda _: None) -> Corpus:
     """Read all text files of the memory. Unreadable ones are listed and skipped.
 
     Args:

@@ -600,11 +600,7 @@ def _rest_of_file(
 
 
 def _stage_file(
-    tx: Transaction,
-    store: MemoryStore,
-    file: PlannedFile,
-    hunks: Sequence[Hunk],
-    plan: ReviewPlan,
+    tx: Transaction, store: MemoryStore, file: PlannedFile, hunks: Sequence[Hunk], plan: ReviewPlan
 ) -> None:
     there = store.read(file.rel_path) if store.exists(file.rel_path) else None
     before, current = file.before or "", there.text if there else ""
