@@ -107,6 +107,12 @@ function bodyOf(form, button) {
   return new URLSearchParams(data);
 }
 
+function countPictures() {
+  const count = picture.files.length;
+  box.required = !count;
+  picture.previousElementSibling.textContent = !count ? "Add a picture" : count === 1 ? picture.files[0].name : `${count} pictures`;
+}
+
 async function take(form, button) {
   const data = bodyOf(form, button);
   const name = document.querySelector(".talk-head h1").textContent;
@@ -121,7 +127,7 @@ async function take(form, button) {
     reply = bubble("assistant", name);
   }
   if (what === "say") box.value = "";
-  if (what === "say" && picture) picture.value = "";
+  if (what === "say" && picture) { picture.value = ""; countPictures(); }
   toEnd();
   let ended = "The connection was lost. Reload the page to see what was saved.", isShown = false;
   const finish = (html) => {
@@ -156,7 +162,7 @@ async function take(form, button) {
   } finally {
     if (what === "say" && !isShown && !reply.textContent && !box.value) {
       box.value = data.get("text");
-      if (picture) picture.files = pictures;
+      if (picture) { picture.files = pictures; countPictures(); }
     }
     setBusy(false, ended);
     if (matchMedia("(hover: hover)").matches) box.focus({ preventScroll: true });
@@ -193,12 +199,12 @@ if (composer) {
     fetch(composer.dataset.stop, { method: "POST", body: where });
   });
   // A picture can be sent without words, and can be pasted.
-  picture?.addEventListener("change", () => { box.required = !picture.files.length; });
+  picture?.addEventListener("change", countPictures);
   box.addEventListener("paste", (event) => {
     if (!picture || !event.clipboardData.files.length) return;
     event.preventDefault();
     picture.files = event.clipboardData.files;
-    box.required = false;
+    countPictures();
   });
   box.addEventListener("input", () => { if (!busy) status.textContent = ""; });
   box.addEventListener("keydown", (event) => {
