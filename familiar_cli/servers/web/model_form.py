@@ -153,9 +153,13 @@ def try_choice(typed: Mapping[str, str], key: str) -> ModelTest:
     is_missing = settings.preset == "local" and not tested.is_ok
     if is_missing or (tested.hint and tested.hint == PRESETS[settings.preset].start):
         tested = replace(tested, hint=_STARTS.get(settings.preset, tested.hint))
-    needs_key = PRESETS[settings.preset].key_needed and not (key or resolve_slot(settings).api_key)
-    if needs_key and not tested.is_ok:
-        return replace(tested, hint="Put the key into the field below, and test again.")
+    slot = resolve_slot(settings)
+    needs_key = PRESETS[settings.preset].key_needed and not (key or slot.api_key)
+    is_rejected = bool(slot.api_key_env) and slot.api_key_env in tested.hint
+    if (needs_key or is_rejected) and not tested.is_ok:
+        told = tested.told.replace(f" in {slot.api_key_env!r}", "")
+        hint = f"Put {'a valid' if key else 'the'} key into the field below, and test again."
+        return replace(tested, told=told, hint=hint)
     return tested
 
 

@@ -415,8 +415,9 @@ def _turn_rows(request: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[
     with suppress(FamiliarError):
         for turn_id, lines in learned_from(request.familiar, turns, request.viewer).items():
             learned.setdefault(replies.get(turn_id, turn_id), []).extend(lines)
-    rows = []
-    for turn, who in asking.with_speakers(request.familiar, turns):
+    rows, me = [], request.familiar.me()
+    for turn, name in asking.with_speakers(request.familiar, turns):
+        who = "You" if me.is_me(turn.author) else name
         why = _explained(request.familiar, turn)
         words, pictures = split_pictures(request.familiar.paths.root, turn.content)
         row = {"turn": turn, "who": who, "words": words, "pictures": pictures, "why": why}

@@ -15,7 +15,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.servers.web.setup_pages import read_upload
 from tests.golden.record import EXAMPLES
 from tests.support.browsing import looking
-from tests.support.server import MODEL, ChatServer, Say
+from tests.support.server import MODEL, ChatServer, Say, bad_key
 from tests.support.world import home, live
 
 SETUP = "/setup/persona"
@@ -152,6 +152,15 @@ def test_a_hosted_model_without_a_key_asks_for_it_on_the_page(client, keys, monk
     live("ada")
     answer = client.post("/settings", data={"preset": "openai", "model": "m", "do": "test"})
     assert "Put the key into the field below" in answer.text
+
+
+def test_a_rejected_key_is_asked_for_again_on_the_page(client, serve) -> None:
+    live("ada")
+    server = serve(bad_key())
+    form = {"preset": "custom", "base_url": server.base_url, "model": MODEL, "key": "sk-bad"}
+    answer = client.post("/settings", data={**form, "do": "test"})
+    assert "provided. Put a valid key into the field below" in answer.text
+    assert "FAMILIAR_LLM_API_KEY" not in answer.text
 
 
 def test_a_key_is_kept_in_a_file_of_its_own_and_never_shown(client, keys) -> None:

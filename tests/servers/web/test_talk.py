@@ -170,7 +170,8 @@ def test_the_chosen_greeting_opens_the_conversation(serve, tmp_path) -> None:
     assert run("init", "yuzu", "--from-card", str(card)).exit_code == 0
     with looking() as client:
         assert "The shop is dark." in words(client.get("/chat"))
-        say(client, "Good evening", greeting="2")
+        page = say(client, "Good evening", greeting="2")
+        assert "not in the prompt any more" not in words(page)
         assert "The shop is dark." in prompts(server)[0]
         assert "The kettle sings." not in words(client.get("/chat"))
 
