@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.servers.web.fact_rows import in_second_person
+from familiar_cli.pages.second_person import in_second_person
 from tests.support.cases import each
 
 
