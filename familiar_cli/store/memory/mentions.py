@@ -27,13 +27,19 @@ _TITLES_BEFORE: Final = (
 def without_honorific(name: str) -> str:
     """Return a folded name without its leading or trailing honorific; a lone one is kept."""
     folded = fold_word(one_line(name))
-    for title in map(fold_word, _TITLES_BEFORE):
+    before, after = _folded_titles()
+    for title in before:
         if folded.startswith(title + " "):
             return folded[len(title) :].strip()
-    for title in map(fold_word, _AFTER):
+    for title in after:
         if folded.endswith(title) and folded != title:
             return folded[: -len(title)].strip()
     return folded
+
+
+@cache
+def _folded_titles() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(map(fold_word, _TITLES_BEFORE)), tuple(map(fold_word, _AFTER))
 
 
 @cache
