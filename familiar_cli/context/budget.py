@@ -20,14 +20,13 @@ from msgspec.structs import replace
 from familiar_cli.base.config.channel_kinds import MODES, ChannelMode
 from familiar_cli.base.errors import ConfigError, LimitError
 from familiar_cli.base.text import cut_to
-from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, PromptSpan
+from familiar_cli.context.types import Contribution, Fit, Fragment, Layer, LayerUse, PromptSpan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.base.config.schema import BudgetSettings
     from familiar_cli.context.request import Refill
-    from familiar_cli.context.types import Contribution
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.tokens import TokenCounter
 

@@ -13,7 +13,7 @@ from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.base.who.identity import Labels
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
 from familiar_cli.context.types import Layer, PromptSpan
-from familiar_cli.llm.types import tokens_of
+from familiar_cli.llm.types import ChatModel, Completion, Message, tokens_of
 from familiar_cli.store.history.rows import Turn, place_of
 from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from familiar_cli.base.who.visibility import PrivacyRules
     from familiar_cli.context.trace import Trace
     from familiar_cli.llm.tokens import TokenCounter
-    from familiar_cli.llm.types import ChatModel, Completion, Message
     from familiar_cli.store.passes import Pass
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports.cards import Card
-from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.cast import Cast, SpeakerRole
 from familiar_cli.imports.lorebook import Lorebook
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from datetime import date, datetime, tzinfo
 
     from familiar_cli.base.who.identity import Author
-    from familiar_cli.imports.cast import SpeakerRole
     from familiar_cli.imports.source import ForeignFile, Skip
     from familiar_cli.store.history.rows import Role
 

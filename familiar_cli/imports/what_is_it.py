@@ -19,7 +19,7 @@ from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cast import Cast
 from familiar_cli.imports.containers import unpack_members
-from familiar_cli.imports.contract import Reading, Recognition, recognise
+from familiar_cli.imports.contract import Form, Reading, Recognition, recognise
 from familiar_cli.imports.foreign_files import DamagedError, read_foreign
 from familiar_cli.imports.import_plan import EXPORT_MANIFEST
 from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
@@ -29,7 +29,6 @@ from familiar_cli.store.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFIC
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.imports.contract import Form
 
 Kind = Literal[
     "card",

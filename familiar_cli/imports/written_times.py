@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from datetime import date, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field
 
 from familiar_cli.base.languages import CODES, dates
 from familiar_cli.imports.contract import DateOrder  # noqa: TC001  # type of a field
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 ORDERS: Final[tuple[DateOrder, ...]] = ("dmy", "mdy", "ymd")
 

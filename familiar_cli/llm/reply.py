@@ -19,12 +19,11 @@ from msgspec import Struct
 from familiar_cli.base.errors import BadReplyError
 from familiar_cli.base.text import one_line, str_or_empty
 from familiar_cli.llm.thinking import ThinkingFilter
-from familiar_cli.llm.types import Completion, Usage
+from familiar_cli.llm.types import ChatModel, Completion, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from familiar_cli.llm.types import ChatModel
 
 DONE: Final = "[DONE]"
 _LINE_END: Final = re.compile(rb"\r\n?|\n")  # and no other: JSON strings may hold U+2028

@@ -17,7 +17,7 @@ from familiar_cli.base.config.home import Instance, begin_instance, is_instance_
 from familiar_cli.base.files import Disk, remove
 from familiar_cli.base.text import fold
 from familiar_cli.store.journal.edits import CANNOT_BE_HERE, note_absent
-from familiar_cli.store.journal.exchange import INCOMING, JournalExchange
+from familiar_cli.store.journal.exchange import INCOMING, IncomingObjects, JournalExchange
 from familiar_cli.store.journal.repository import Repository, translate_errors, walk_ancestors
 from familiar_cli.store.memory.layout import ALIASES_JSON, SYNC, is_synced
 from familiar_cli.store.memory.store.files import (
@@ -41,8 +41,6 @@ from familiar_cli.sync.journal_past import JournalPast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-
-    from familiar_cli.store.journal.exchange import IncomingObjects
 
 
 SEEN: Final = "familiar-folders"

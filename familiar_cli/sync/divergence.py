@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.base.config.home import ensure_instance, replace_id
+from familiar_cli.base.config.home import FamiliarPaths, Instance, ensure_instance, replace_id
 from familiar_cli.base.config.place import is_copy, note_place, read_cursor
 from familiar_cli.base.errors import BadInputError, NotFoundError
 from familiar_cli.base.files import locked
@@ -31,7 +31,6 @@ from familiar_cli.sync.turns_outgoing import forget_read_turns
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.base.config.home import FamiliarPaths, Instance
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.journal.repository import Repository
     from familiar_cli.store.memory.store.store import MemoryStore

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import MutableMapping, MutableSequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Collection, Iterator, MutableMapping, MutableSequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -49,8 +49,6 @@ from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.journal_epochs import EpochWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from familiar_cli.base.config.channel import ChannelConfigs

@@ -19,7 +19,7 @@ from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import Me
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.contract import load_format
+from familiar_cli.imports.contract import Format, load_format
 from familiar_cli.imports.create import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
 from familiar_cli.imports.export_card import CardFormat, export_card
 from familiar_cli.imports.export_lorebook import collect_lore, own_format, to_json
@@ -34,7 +34,6 @@ from familiar_cli.store.memory.pages.visible_lines import visible_in
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from familiar_cli.imports.contract import Format
     from familiar_cli.store.history.store import HistoryStore
 
 

@@ -16,7 +16,7 @@ from familiar_cli.base.text import counted, one_line, sha256_of, slugify
 from familiar_cli.base.times import clock
 from familiar_cli.base.who.identity import NEUTRAL
 from familiar_cli.imports import import_plan
-from familiar_cli.imports.contract import ForeignMemory
+from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
 from familiar_cli.imports.memory_lists import build_memories, resolve_days
 from familiar_cli.store.memory.layout import PEOPLE_DIR, TOPICS_DIR, is_page, people_path
 from familiar_cli.store.memory.mentions import common_words, key_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.imports.contract import ForeignMemories
     from familiar_cli.store.memory.aliases import Aliases
 
 LEDGER: Final = ".imported/lines.json"

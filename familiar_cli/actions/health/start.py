@@ -19,7 +19,7 @@ from familiar_cli.base.files import read_plain, write_own
 from familiar_cli.base.text import one_line
 from familiar_cli.llm.embedding_slot import speaks_many_languages
 from familiar_cli.llm.open import fetch_models, model_names, open_model
-from familiar_cli.llm.slots import PRESETS, check_on_disk, check_usable, resolve_slot
+from familiar_cli.llm.slots import PRESETS, ResolvedSlot, check_on_disk, check_usable, resolve_slot
 from familiar_cli.llm.types import Message
 from familiar_cli.llm.wire import FailedError, open_answer, read_blocks
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.llm.models.fetch import Progress
-    from familiar_cli.llm.slots import ResolvedSlot
 
 
 _LINES: Final = "application/x-ndjson"

@@ -17,7 +17,7 @@ from familiar_cli.store.history import WRITER
 from familiar_cli.store.history.schema import damage_notice
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.memory.layout import REMINDERS, TASKS
-from familiar_cli.store.passes import WRITING, summary_name
+from familiar_cli.store.passes import WRITING, PassFailure, summary_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.memory.merge.files import Conflict
     from familiar_cli.store.memory.store.files import FileListing
-    from familiar_cli.store.passes import PassFailure
     from familiar_cli.writing.consolidation.calendar import Rewritten
 
 T = TypeVar("T")

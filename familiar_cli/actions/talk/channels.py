@@ -19,7 +19,7 @@ from familiar_cli.context.types import Said  # noqa: TC001  # public functions c
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.imports.cast import CHARACTERS
 from familiar_cli.store.history.marks import withdrawn_channels
-from familiar_cli.store.history.rows import HEARD, new_turn
+from familiar_cli.store.history.rows import HEARD, ChannelSummary, new_turn
 from familiar_cli.store.history.selection import only_speaker
 from familiar_cli.store.history.store import KeptMessage, keep_once
 from familiar_cli.store.memory.layout import people_path
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from familiar_cli.base.config.channel import Channel
     from familiar_cli.base.who.identity import Author
     from familiar_cli.store.history.events import Branch
-    from familiar_cli.store.history.rows import ChannelSummary
 
 _MOST_PEOPLE: Final = 12  # of a channel, that are looked at for its audience
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.actions.talk.turn_setup import pinned_memory
+from familiar_cli.actions.talk.turn_setup import TurnSetup, pinned_memory
 from familiar_cli.context import types
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers import history
@@ -18,14 +18,13 @@ from familiar_cli.context.providers.people import RelationsProvider, taking_part
 from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, PinsProvider
 from familiar_cli.context.providers.retrieval import Memory, Retrieval
 from familiar_cli.context.replies import SAMPLING, ShortReply
-from familiar_cli.context.request import REFRESH_SHARE
+from familiar_cli.context.request import REFRESH_SHARE, ContextProvider, ContextRequest
 from familiar_cli.context.tiers import STANDARD
 from familiar_cli.store.search.build import Pins, find_pins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.actions.talk.turn_setup import TurnSetup
     from familiar_cli.base.config.values import Value
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.processors import (
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
         SteppedThinkingPreProcessor,
     )
     from familiar_cli.context.providers.content_filter import Filter
-    from familiar_cli.context.request import ContextProvider, ContextRequest
     from familiar_cli.context.types import Spoken
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot

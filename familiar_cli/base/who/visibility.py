@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import Struct, field
 
 from familiar_cli.base.text import sha256_of
-from familiar_cli.base.who.identity import NEUTRAL
+from familiar_cli.base.who.identity import NEUTRAL, Author
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import date
 
-    from familiar_cli.base.who.identity import Author
 
 PUBLIC: Final = ""
 """Scope of public data."""

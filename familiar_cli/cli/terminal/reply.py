@@ -7,7 +7,7 @@ import signal
 import sys
 from collections import deque
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from familiar_cli.actions.memory.due_work import leave_due_work
 from familiar_cli.base.errors import FamiliarError, UsageError
@@ -21,7 +21,6 @@ from familiar_cli.writing.writer.schedule import WRITER_SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TextIO
 
     from familiar_cli.base.jobs import Drained
     from familiar_cli.context.turn import TurnResult

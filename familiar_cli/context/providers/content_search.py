@@ -16,7 +16,7 @@ from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.text import USEFUL_TOKENS, one_line
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS
-from familiar_cli.context.providers.packing import brief_headings
+from familiar_cli.context.providers.packing import Passage, brief_headings
 from familiar_cli.context.providers.people import RECENT_AUTHORS, PeopleSource
 from familiar_cli.context.providers.people import SOURCE as PEOPLE
 from familiar_cli.context.providers.retrieval import Candidates, LeftOutPiece, Retrieval
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.languages import Phrases
     from familiar_cli.context.providers.content_filter import Filter, FilterResult
-    from familiar_cli.context.providers.packing import Passage
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.aliases import Aliases

@@ -15,16 +15,14 @@ from familiar_cli.base.text import framed
 from familiar_cli.base.who.identity import NO_LABELS, Labels
 from familiar_cli.base.who.visibility import OWNERS
 from familiar_cli.context.budget import first_kept
-from familiar_cli.context.request import Explains
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
+from familiar_cli.context.request import ContextProvider, ContextRequest, Explains
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Role, Spoken, Subject
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 from familiar_cli.store.history.summaries import OWN, PUBLIC, Summaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from familiar_cli.context.request import ContextProvider, ContextRequest
-    from familiar_cli.context.types import Role, Spoken, Subject
     from familiar_cli.store.history.store import HistoryStore
 
 LOOK_BACK_TURNS: Final = 200

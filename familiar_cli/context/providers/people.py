@@ -18,7 +18,7 @@ from familiar_cli.base.markdown import Section, TextLine, sections, title_of
 from familiar_cli.base.text import counted, cut_to, fold, framed, one_line, shorten_list
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.context.budget import percent_of
-from familiar_cli.context.request import REFRESH_SHARE
+from familiar_cli.context.request import REFRESH_SHARE, ContextRequest
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject, held_back
 from familiar_cli.store.fts import content_words
 from familiar_cli.store.memory.aliases import Aliases, SharedName, main_account, slug_in
@@ -41,7 +41,7 @@ from familiar_cli.store.memory.pages.lines import (
     without_references,
 )
 from familiar_cli.store.memory.pages.visible_lines import sha256_seen, visible_in
-from familiar_cli.store.memory.relation_index import is_edge_visible
+from familiar_cli.store.memory.relation_index import Edge, RelationIndex, is_edge_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -49,10 +49,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.languages import Phrases
     from familiar_cli.base.who.identity import Labels
-    from familiar_cli.context.request import ContextRequest
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.store.history.store import HistoryStore
-    from familiar_cli.store.memory.relation_index import Edge, RelationIndex
     from familiar_cli.store.memory.store.files import MemoryHead
     from familiar_cli.store.memory.store.store import MemoryStore
 

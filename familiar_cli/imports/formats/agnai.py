@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.cards import Card, build_card
-from familiar_cli.imports.contract import Format, Sighting, certain_if
+from familiar_cli.imports.contract import Format, Imported, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import (
     Program,
     SourceChat,
@@ -19,7 +19,6 @@ from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from familiar_cli.imports.contract import Imported, Reading
     from familiar_cli.imports.source import ForeignFile, Skip
 
 _PROGRAM: Final = Program("agnai")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.text import one_line, str_or_empty
 from familiar_cli.imports.cards import MAIN_INSTRUCTION, Card, build_card
 from familiar_cli.imports.containers import read_member
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.contract import Format, Imported, Reading, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import (
     MAX_CARD_BYTES,
@@ -25,7 +25,6 @@ from familiar_cli.imports.foreign_files import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from familiar_cli.imports.contract import Imported, Reading
     from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("backyard")

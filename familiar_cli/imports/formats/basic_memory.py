@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import str_or_empty
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.memory_lists import (
     build_memories,
     notes_in,
@@ -22,7 +22,6 @@ from familiar_cli.store.memory.pages.front_matter import value_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import ForeignMemory
     from familiar_cli.imports.source import ForeignFile
 
 _OBSERVATION: Final = re.compile(r"\[([^\[\]\n]{2,60})\]\s+(\S.*)")

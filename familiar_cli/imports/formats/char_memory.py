@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.memory_lists import build_memories, read_day, read_lines, source_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import ForeignMemory
     from familiar_cli.imports.source import ForeignFile
 
 _BLOCK: Final = re.compile(r"<memory\b([^>]*)>(.*?)</memory>", re.DOTALL | re.IGNORECASE)

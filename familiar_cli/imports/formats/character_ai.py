@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.cards import Card, build_card
-from familiar_cli.imports.contract import Format, Sighting, certain_if
+from familiar_cli.imports.contract import Format, Imported, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
 from familiar_cli.imports.foreign_files import (
     as_object,
@@ -20,7 +20,6 @@ from familiar_cli.imports.foreign_files import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import Imported, Reading
     from familiar_cli.imports.source import ForeignFile, Skip
 
 _PROGRAM: Final = Program("character_ai", "character.ai")

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.cards import KNOWN_FIELDS, V2_SPEC, V3_SPEC, Card, build_card
 from familiar_cli.imports.containers import V1_FIELDS
-from familiar_cli.imports.contract import CERTAIN, Format, Sighting, possible_if
+from familiar_cli.imports.contract import CERTAIN, Format, Reading, Sighting, possible_if
 from familiar_cli.imports.foreign_files import as_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import Reading
     from familiar_cli.imports.source import ForeignFile
 
 _FRAME: Final = ("spec", "spec_version", "data")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from familiar_cli.base.markdown import body_start
-from familiar_cli.imports.contract import NO, Format, Sighting, certain_if
+from familiar_cli.imports.contract import NO, ForeignMemory, Format, Sighting, certain_if
 from familiar_cli.imports.memory_lists import (
     build_memories,
     note_paths,
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from familiar_cli.imports.contract import ForeignMemory
     from familiar_cli.imports.source import ForeignFile
 
 

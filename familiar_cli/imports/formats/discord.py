@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import slugify, str_or_empty
-from familiar_cli.imports.contract import Format, Sighting, certain_if
+from familiar_cli.imports.contract import ForeignChat, Format, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import (
     as_object,
@@ -29,7 +29,6 @@ from familiar_cli.imports.source import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import ForeignChat, Reading
 
 _PROGRAM: Final = Program("discord")
 _SPOKEN: Final = frozenset(("Default", "Reply", "19", "20", "23", "ChatInputCommand"))

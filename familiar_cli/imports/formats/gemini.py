@@ -10,17 +10,15 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import sha256_of
-from familiar_cli.imports.contract import NO, Format, Sighting, certain_if
+from familiar_cli.imports.contract import NO, ForeignChat, Format, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import LENIENT, objects_at, text_at
-from familiar_cli.imports.source import Skip, array_objects
+from familiar_cli.imports.source import ForeignFile, Skip, array_objects
 from familiar_cli.imports.written_times import in_ascii_digits, read_day, read_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import ForeignChat, Reading
-    from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("gemini")
 _ACTIVITY: Final = "gemini-apps"

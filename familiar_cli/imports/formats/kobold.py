@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import Format, Sighting, certain_if
+from familiar_cli.imports.contract import Format, Imported, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, object_at, object_list, text_at, text_list
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
@@ -14,7 +14,6 @@ from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import Imported, Reading
     from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("kobold")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.who.identity import Author
-from familiar_cli.imports.cast import with_my_names
+from familiar_cli.imports.cast import Cast, with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading, certain_if
 from familiar_cli.imports.foreign_files import json_line
@@ -23,7 +23,6 @@ from familiar_cli.store.history.schema import APPLICATION_ID, legacy_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.cast import Cast
     from familiar_cli.imports.source import ForeignFile
     from familiar_cli.store.history.rows import Role
 

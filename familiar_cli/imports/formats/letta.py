@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import as_object, objects_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import ForeignMemory
     from familiar_cli.imports.source import ForeignFile
 
 _PERSON: Final = "human"

@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.imports.contract import NO, Format, Sighting
+from familiar_cli.imports.contract import NO, ForeignMemory, Format, Sighting
 from familiar_cli.imports.memory_lists import build_memories, read_lines, source_text, split_dated
 from familiar_cli.imports.transcript_lines import harmonise_line, heads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from familiar_cli.imports.contract import ForeignMemory
     from familiar_cli.imports.source import ForeignFile
 
 _SUFFIXES: Final = ("", ".txt", ".text", ".md")

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.contract import Format, Reading, certain_if
 from familiar_cli.imports.foreign_files import as_object, object_at
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from familiar_cli.imports.contract import Reading
     from familiar_cli.imports.lorebook import Lorebook
     from familiar_cli.imports.source import ForeignFile
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted, one_line, sha256_of, str_or_empty
 from familiar_cli.base.times.clock import now, to_utc
 from familiar_cli.imports.containers import read_member
-from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import ForeignMemory, Format, Imported, certain_if
 from familiar_cli.imports.foreign_files import (
     DamagedError,
     as_object,
@@ -26,9 +26,7 @@ from familiar_cli.imports.source import ForeignFile, Skip, json_lines, readable_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from datetime import date
 
-    from familiar_cli.imports.contract import Imported
 
 _Line: TypeAlias = "tuple[str, date | None, str]"  # its text, its day, and whom it is about
 VERSION: Final = "1.1.0"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.cards import Card, build_card
-from familiar_cli.imports.contract import Format, Sighting, certain_if
+from familiar_cli.imports.contract import Format, Reading, Sighting, certain_if
 from familiar_cli.imports.foreign_files import as_object, object_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import Reading
     from familiar_cli.imports.source import ForeignFile
 
 _FIELDS: Final = {

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import slugify, str_or_empty
-from familiar_cli.imports.contract import NO, Format, Sighting, certain_if
+from familiar_cli.imports.contract import NO, ForeignChat, Format, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at
 from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_objects, object_head
@@ -15,7 +15,6 @@ from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from familiar_cli.imports.contract import ForeignChat, Reading
 
 _PROGRAM: Final = Program("telegram")
 _TYPES: Final = (

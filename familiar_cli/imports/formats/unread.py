@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError
-from familiar_cli.imports.contract import NO, Format, Sighting, certain_if
+from familiar_cli.imports.contract import NO, Format, Reading, Sighting, certain_if
 from familiar_cli.imports.foreign_files import as_object
 
 if TYPE_CHECKING:
-    from familiar_cli.imports.contract import Reading
     from familiar_cli.imports.source import ForeignFile
 
 _ADVICE: Final = (

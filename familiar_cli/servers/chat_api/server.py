@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from starlette.responses import JSONResponse, Response
 
 from familiar_cli.actions.health.job_schedule import SOURCE as JOB
-from familiar_cli.base.config.grants import RATES, Access, access_of
+from familiar_cli.base.config.grants import RATES, Access, RequestRates, access_of
 from familiar_cli.base.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import status_of
@@ -27,6 +27,7 @@ from familiar_cli.servers.api_errors import ApiError, too_many_requests
 from familiar_cli.servers.chat_api import api_format, replying, speakers, threads
 from familiar_cli.servers.chat_api.api_format import (
     MOST_CHARS,
+    ReplyRequest,
     find_model,
     other_character,
     parse_object,
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
     from starlette.requests import Request
 
-    from familiar_cli.base.config.grants import RequestRates
-    from familiar_cli.servers.chat_api.api_format import ReplyRequest
     from familiar_cli.servers.chat_api.conversations import Served
     from familiar_cli.servers.familiar_pool import FamiliarPool
 

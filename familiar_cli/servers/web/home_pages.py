@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from calendar import monthrange
 from contextlib import suppress
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.health.status import StatusCounts, counts_of
-from familiar_cli.actions.memory.fact_days import facts_on
+from familiar_cli.actions.memory.fact_days import DatedFact, facts_on
 from familiar_cli.actions.memory.facts import (
     KnownFact,
     best_facts,
@@ -57,9 +57,7 @@ from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import date
 
-    from familiar_cli.actions.memory.fact_days import DatedFact
     from familiar_cli.base.config.home import FamiliarPaths
     from familiar_cli.store.history.rows import Turn
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.actions.memory.fact_days import fact_days
+from familiar_cli.actions.memory.fact_days import DatedFact, fact_days
 from familiar_cli.actions.memory.graph import (
     Around,
     Cluster,
@@ -27,7 +27,6 @@ from familiar_cli.store.memory.relation_index import Edge, GraphPage
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from familiar_cli.actions.memory.fact_days import DatedFact
     from familiar_cli.base.config.home import FamiliarPaths
 
 _MOST_STEPS: Final = 4

@@ -19,12 +19,11 @@ from familiar_cli.pages.stream import spoken_text
 from familiar_cli.servers.web.asking import NAVIGATION, PageRequest, Shown, WebPage, with_speakers
 from familiar_cli.servers.web.fact_rows import page_of_file
 from familiar_cli.servers.web.relation_pages import finish_reading
-from familiar_cli.store.search.types import options_from
+from familiar_cli.store.search.types import Hit, options_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from familiar_cli.store.search.types import Hit
 
 _K: Final = 10
 _MOST_NAMED: Final = 6

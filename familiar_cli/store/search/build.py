@@ -24,7 +24,7 @@ from familiar_cli.base.markdown import body_start
 from familiar_cli.base.sqlite import transaction
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s
-from familiar_cli.base.who.visibility import PrivacyRules
+from familiar_cli.base.who.visibility import PrivacyRules, Viewer
 from familiar_cli.store.memory.layout import INDEX_DIR, is_page
 from familiar_cli.store.search import scan, schema
 from familiar_cli.store.search.schema import IndexUnusableError
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.store.fts import Counts
     from familiar_cli.store.memory.store.files import Skipped
     from familiar_cli.store.memory.store.store import MemoryStore

@@ -13,7 +13,7 @@ from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.front_matter import is_pinned
 from familiar_cli.store.memory.pages.lines import blank_spans
 from familiar_cli.store.memory.pages.links import link_targets
-from familiar_cli.store.memory.pages.visible_lines import parts_by_audience
+from familiar_cli.store.memory.pages.visible_lines import AudiencePart, parts_by_audience
 from familiar_cli.store.search import chunking, schema
 from familiar_cli.store.search.types import Split
 from familiar_cli.store.search.who_when import day_in, names_of, put_people, times_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from familiar_cli.base.files import FileStamp
-    from familiar_cli.store.memory.pages.visible_lines import AudiencePart
     from familiar_cli.store.search.chunking import Cut, TextSpan
 
     # A line's vector, and where the vectors of its tokens are.

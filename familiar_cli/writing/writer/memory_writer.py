@@ -39,10 +39,10 @@ from familiar_cli.writing.writer.contract import (
     WriterReport,
     parse_reply,
 )
-from familiar_cli.writing.writer.grounds import by_privacy, split_steps, stems_of
+from familiar_cli.writing.writer.grounds import Grounds, by_privacy, split_steps, stems_of
 from familiar_cli.writing.writer.prompts import SHAPE, Questions
 from familiar_cli.writing.writer.rails import JudgedBatch, judge_operations
-from familiar_cli.writing.writer.runs import marker_text, reconcile_history
+from familiar_cli.writing.writer.runs import Runs, marker_text, reconcile_history
 from familiar_cli.writing.writer.settings import WriterSettings, expect_reply
 
 if TYPE_CHECKING:
@@ -50,12 +50,9 @@ if TYPE_CHECKING:
 
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.memory.store.transactions import Transaction
-    from familiar_cli.writing.writer.grounds import Grounds
-    from familiar_cli.writing.writer.runs import Runs
 
 __all__ = ["MemoryWriter", "Mode", "WriterSettings"]
 

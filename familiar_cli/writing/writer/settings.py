@@ -11,7 +11,6 @@ from familiar_cli.store.memory.pages.lines import PLAIN, Numbering
 from familiar_cli.writing.writer.page_text import new_file
 
 if TYPE_CHECKING:
-    from familiar_cli.store.memory.pages.lines import Numbering
     from familiar_cli.writing.review.pending import Draft
     from familiar_cli.writing.writer.grounds import Grounds
 

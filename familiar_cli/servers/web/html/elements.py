@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import date, datetime, tzinfo
 from functools import cache, lru_cache
 from html import escape
 from itertools import groupby
@@ -17,7 +17,6 @@ from familiar_cli.base.times.when import day_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime, tzinfo
 
 # Controls, lone surrogates, and marks that reorder or hide text are shown by their numbers. Joiners
 # are not among them, since emoji and several scripts need them.

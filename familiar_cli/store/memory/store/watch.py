@@ -18,16 +18,13 @@ import threading
 from collections import OrderedDict
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field
 
 from familiar_cli.base.files import is_local_disk, status_of
 from familiar_cli.base.times.clock import stopwatch_s
-from familiar_cli.store.memory.store.walk import list_all
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.walk import Listing
+from familiar_cli.store.memory.store.walk import Listing, list_all
 
 WORTH_FILES: Final = 1_000
 """A smaller memory is scanned as quickly as watched, unless it is scanned often."""
