@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.llm.types import Completion, ScriptedModel
+from familiar_cli.servers.mcp.tool import Caller, see
 from tests.support.world import data, home, live, run
 
 ANNA = ("--as", "discord:42", "--name", "Anna", "--channel", "general")
@@ -31,6 +33,10 @@ class Writer(ScriptedModel):
         operations = [
             {"op": "add_bullets", "file": "people/cli-user.md", "lines": ["zanzibar"], "turns": [1]}
         ]
+        for path, first in re.findall(r"^- (sessions/\S+): turns (\d+)", user, re.MULTILINE):
+            said = re.search(rf"^\[{first}\].*: (.*)", user, re.MULTILINE)[1]
+            summary = {"op": "set_summary", "file": path, "lines": [said], "turns": [int(first)]}
+            operations.append(summary)
         return Completion(json.dumps({"operations": operations}), "stop", self.name, None)
 
 
@@ -57,6 +63,20 @@ def prompt(*argv) -> str:
 
 def page(path: str, text: str) -> None:
     assert run("memory", "write", path, text).exit_code == 0
+
+
+def test_one_pass_writes_a_public_session_apart_from_the_owners(robin) -> None:
+    for name in ("anna", "bo", "cy"):
+        run("hear", f"{name} bakes bread", "--as", f"discord:{name}", "--channel", "town")
+    assert run("write-memory", "--newest").exit_code == 0
+    assert run("review", "apply", "--all").exit_code == 0
+    (apart,) = robin.glob("memory/sessions/@all/*.md")
+    whole = (robin / "memory/sessions" / apart.name).read_text()
+    assert ("bakes bread" in apart.read_text(), "zanzibar" in apart.read_text()) == (True, False)
+    assert all(word in whole for word in ("zanzibar", "bakes bread"))
+    familiar = Familiar.load_from_disk(home(), "ada")
+    seen = see(Caller(familiar), f"sessions/{apart.name}")
+    assert (seen.text in apart.read_text(), seen.file.rel_path) == (True, f"sessions/{apart.name}")
 
 
 def test_a_strangers_prompt_holds_nothing_that_the_owner_said(robin) -> None:

@@ -20,7 +20,7 @@ from familiar_cli.store.memory.pages.visible_lines import as_private, may_hide, 
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.writing.review.pending import Draft
 from familiar_cli.writing.writer.contract import REWRITES, Operation, Refusal
-from familiar_cli.writing.writer.grounds import Grounds, session_title
+from familiar_cli.writing.writer.grounds import Grounds, own_session, session_title
 from familiar_cli.writing.writer.page_text import (
     apply_operation,
     new_file,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from familiar_cli.store.memory.store.store import MemoryStore
+    from familiar_cli.writing.writer.grounds import ShownFile
     from familiar_cli.writing.writer.rails import JudgedBatch
 
 
@@ -63,7 +64,7 @@ class BatchApplier(Struct):
 
     def run(self, operations: Sequence[Operation]) -> None:
         """Apply `operations` to the draft, then the links and names that follow from them."""
-        done = [operation for operation in operations if self._one(operation)]
+        done = [operation for operation in operations if self._one(self._for_readers(operation))]
         self._link(done)
         self._name()
 
@@ -135,6 +136,17 @@ class BatchApplier(Struct):
         if is_public and self.draft.text(public) is None:
             self.draft.put(public, text)
 
+    def _for_readers(self, operation: Operation) -> Operation:
+        """Return the operation on the public file where the session has become the owner's."""
+        rel_path, batch = operation.rel_path, self.grounds.batch
+        if rel_path not in self.grounds.sessions:
+            return operation
+        try:
+            text = self.draft.text(rel_path)
+        except FamiliarError:
+            return operation  # refused by name when it is opened
+        return replace(operation, rel_path=own_session(rel_path, batch, text))
+
     def _for_owner(self, operation: Operation) -> Operation:
         """Return the same addition to the session file of the owner's view."""
         rel_path = layout.path_without_scope(operation.rel_path)
@@ -146,17 +158,19 @@ class BatchApplier(Struct):
         text = self.draft.text(rel_path)
         if rel_path not in self._touched:
             self._touched.add(rel_path)
-            file = self.grounds.shown.get(rel_path)
-            if file is not None and self.draft.sha256(rel_path) != file.sha256:
-                self._stale.add(rel_path)
-            if file is None and text is not None:
+            file = self._shown(rel_path)
+            if text is not None if file is None else self.draft.sha256(rel_path) != file.sha256:
                 self._stale.add(rel_path)
         return text
+
+    def _shown(self, rel_path: str) -> ShownFile | None:
+        shown = self.grounds.shown
+        return shown.get(rel_path) or shown.get(layout.path_without_scope(rel_path))
 
     def _may_rewrite(self, operation: Operation) -> bool:
         if operation.rel_path not in self._stale:
             return True
-        if operation.rel_path in self.grounds.shown:
+        if self._shown(operation.rel_path):
             return self._refuse(operation, "changed", "the file was changed meanwhile")
         return self._refuse(operation, "not_shown", "the model had not seen the file")
 

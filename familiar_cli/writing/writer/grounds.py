@@ -13,7 +13,14 @@ from familiar_cli.base.languages import ENGLISH, SLOTS, Phrases, heading_in, sec
 from familiar_cli.base.text import fold, slugify
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.who.identity import NO_LABELS, Author, Labels, Me, title_of_account
-from familiar_cli.base.who.visibility import OWNERS, PUBLIC, PrivacyRules, Viewer, split_scope
+from familiar_cli.base.who.visibility import (
+    OWNERS,
+    PUBLIC,
+    SHARED,
+    PrivacyRules,
+    Viewer,
+    split_scope,
+)
 from familiar_cli.store import fts
 from familiar_cli.store.memory.aliases import check_alias
 from familiar_cli.store.memory.layout import (
@@ -263,6 +270,14 @@ def session_files(
     for turn in turns:
         result.setdefault(session_path(slot_of(turn.at, zone), scope), []).append(turn.id)
     return {rel_path: tuple(ids) for rel_path, ids in result.items()}
+
+
+def own_session(rel_path: str, batch: Batch, text: str | None) -> str:
+    """Return the session file of a batch: a public one of its own where the other is private."""
+    if batch.private is not None or batch.viewer.is_owner:
+        return rel_path
+    is_hidden = text and not visible_lines.visible_in(text, batch.viewer, rel_path)
+    return path_in_scope(rel_path, SHARED) if is_hidden else rel_path
 
 
 _STEM_CHARS: Final = 4

@@ -16,10 +16,10 @@ from familiar_cli.base.text import counted, fold, framed, largest_fit, sha256_of
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.times.when import weekday_name
 from familiar_cli.base.who.identity import NO_LABELS, Author, Labels, Who
-from familiar_cli.base.who.visibility import PUBLIC, SHARED, Viewer
+from familiar_cli.base.who.visibility import PUBLIC, Viewer
 from familiar_cli.llm.asking import voice_excerpt
 from familiar_cli.store.memory.aliases import main_slug, names_of
-from familiar_cli.store.memory.layout import TOPICS_DIR, path_in_scope
+from familiar_cli.store.memory.layout import TOPICS_DIR
 from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.store.memory.pages.visible_lines import private_spans, visible_in
 from familiar_cli.writing.writer import lore
@@ -28,6 +28,7 @@ from familiar_cli.writing.writer.grounds import (
     Caps,
     Grounds,
     ShownFile,
+    own_session,
     roster_of,
     seen_of,
     session_files,
@@ -433,15 +434,6 @@ _FRAME_TOKENS: Final = 100  # headings and markers of a question, and a repair r
 _LISTED_TOKENS: Final = 24  # a person, a session or a channel in a list
 
 
-def _own_session(rel_path: str, batch: Batch, draft: Draft) -> str:
-    """Return the session file of a batch: a public one of its own where the other is private."""
-    if batch.private is not None or batch.viewer.is_owner:
-        return rel_path
-    text = draft.text(rel_path)
-    is_hidden = text and not visible_in(text, batch.viewer, rel_path)
-    return path_in_scope(rel_path, SHARED) if is_hidden else rel_path
-
-
 class Question(Struct, frozen=True):
     """A question about a batch.
 
@@ -522,7 +514,7 @@ class Questions(Struct, frozen=True, dict=True):
             called,
         )
         sessions = {
-            _own_session(rel_path, batch, draft): ids
+            own_session(rel_path, batch, draft.text(rel_path)): ids
             for rel_path, ids in session_files(turns, self.zone, private or PUBLIC).items()
         }
         labels = self._labels(turns)
