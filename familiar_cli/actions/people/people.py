@@ -263,7 +263,7 @@ def shared_names(names: Aliases, slug: str) -> tuple[SharedName, ...]:
 def speakers_of(familiar: Familiar, viewer: Viewer = OWNER) -> dict[str, Speaker]:
     """Return everyone who has spoken, by slug, latest first; see `HistoryStore.speakers`."""
     me, said = familiar.me(), familiar.history.speakers(viewer)
-    seen = familiar.history.last_times()
+    seen = familiar.history.last_times() if viewer.sees_everything else {}
     people = [
         replace(s, author=me.named(s.author), last_at=seen.get(s.author.slug, s.last_at))
         for s in said

@@ -214,6 +214,14 @@ _ALL: Final = """SELECT person.author_platform, person.author_user_id, named.aut
     ) AS person JOIN turns AS latest ON latest.id = last
     LEFT JOIN turns AS named ON named.id = last_public ORDER BY last DESC"""
 
+_SEEN: Final = """SELECT author_platform, author_user_id, sum(said), max(last) FROM (
+        SELECT author_platform, author_user_id, channel_id, platform, user_id,
+            count(*) AS said, max(at_ms) AS last
+        FROM shown LEFT JOIN one_to_one ON turn_id = id WHERE author_platform IS NOT NULL
+        GROUP BY 1, 2, 3, 4, 5
+    ) WHERE NOT is_private(channel_id, platform, user_id) GROUP BY 1, 2"""
+_NEVER: Final = from_ms(0)
+
 _LAST_TIMES: Final = """SELECT author_platform, author_user_id, max(at_ms) FROM shown
     WHERE author_platform IS NOT NULL GROUP BY author_platform, author_user_id"""
 
@@ -494,7 +502,7 @@ class HistoryStore(HistoryFile):
 
         Args:
             viewer: Who will see them. Each person has the name they last used in a channel where
-                it is not hidden from the viewer, or none.
+                it is not hidden from the viewer, or none, and the turns that the viewer may see.
         """
         private = viewer.rules.private_channels
         hidden = {pack(channel) for channel in private if not viewer.sees_channel(channel)}
@@ -508,7 +516,19 @@ class HistoryStore(HistoryFile):
         with self.use(create=False) as connection:
             connection.create_function("is_private", 3, is_private, deterministic=True)
             rows = connection.execute(_ALL)
-            return [Speaker(to_author(r[:4]), r[4], from_ms(r[5])) for r in rows]
+            found = [Speaker(to_author(r[:4]), r[4], from_ms(r[5])) for r in rows]
+            if viewer.sees_everything:
+                return found
+            seen = {
+                (platform, user_id): (count, from_ms(last))
+                for platform, user_id, count, last in connection.execute(_SEEN)
+            }
+        nothing = 0, _NEVER
+        heard = (
+            Speaker(one.author, *seen.get((one.author.platform, one.author.user_id), nothing))
+            for one in found
+        )
+        return sorted(heard, key=lambda one: (one.last_at, one.author.slug), reverse=True)
 
     def last_times(self) -> dict[str, datetime]:
         """Return when each person last spoke, by slug, in whatever order turns were imported."""

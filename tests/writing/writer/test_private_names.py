@@ -65,7 +65,7 @@ def test_speakers_are_called_as_they_are_in_public(private) -> None:
     private.say(author=ROB, channel="dm")
     private.say(author=Author("discord", "4", None, "Veiled"), channel="dm")
     labels = [speaker.author.label for speaker in private.history.speakers(viewer_in(None, ["dm"]))]
-    assert labels == ["4", "Sparrow"]
+    assert labels == ["Sparrow", "4"]
     assert [s.author.label for s in private.history.speakers(OWNER)] == [
         "Veiled",
         "Robert Realname",
