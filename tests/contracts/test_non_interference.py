@@ -33,6 +33,7 @@ from familiar_cli.servers.mcp.catalogue import TOOLS
 from familiar_cli.servers.mcp.tool import ActsFor, Caller
 from familiar_cli.servers.web.site import PAGES
 from familiar_cli.store.history.recall import recall
+from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.search.types import SearchOptions
 from familiar_cli.writing.writer.memory_writer import MemoryWriter
@@ -49,7 +50,9 @@ PUBLIC_PAGES = {
     "topics/bees": "# Bees\n\n- The bees are kept by Bo.\n- Bees swarm in May.\n\n## Hives\n\n"
     "- Two hives of bees stand by the river.\n",
     "topics/boats": "## Times <!-- public -->\n\n- The boats with bees sail at nine.\n",
+    "sessions/2026-01-05-morning": "# 2026-01-05, morning\n\nBees and boats. <!-- turns 2 -->\n",
 }
+APART = "sessions/@all/2026-01-05-morning"
 MIXED_PAGES = {
     "topics/bees": "# Bees\n\n- Zanzibar has bees. <!-- turns {own} -->\n"
     "- The bees are kept by Bo.\n- Quokkas fear bees. <!-- turns {dm} -->\n"
@@ -63,6 +66,8 @@ SECRET_PAGES = {
     "topics/zanzibar": "# Zanzibar\n\n## Notes\n\n- Zanzibar locker. <!-- turns {} -->\n",
     "people/discord-anna": "# Anna\n\n{mark}\n\n- Keeps quokkas. <!-- turns {} -->\n",
     "reminders": "# Reminders\n\n- [ ] feed the quokkas\n",
+    APART: PUBLIC_PAGES[APART.replace("@all/", "")],
+    APART.replace("@all/", ""): "# 2026-01-05, morning\n\nA quokka. <!-- turns {} -->\n",
     "significant/2026-01-02_quokka-day": "# Quokka day\n\nIt was one.\n",
 }
 WORDS = (
@@ -78,6 +83,7 @@ WORDS = (
 PATHS = (
     *("topics/zanzibar.md", "topics/Zanzibar.md", "people/discord-anna.md", "REMINDERS.md"),
     *("reminders.md", "people/cli-user.md", "topics/bees.md", "topics/none.md"),
+    *(f"{APART}.md", f"{APART.replace('@all/', '')}.md"),
     *("significant/2026-01-02_quokka-day.md", "topics/zanzib\u0061\u0301r.md"),
     *("TOPICS/ZANZIBAR.MD", "people/Discord-Anna.md", "./topics//zanzibar.md", "topics/zanzibar"),
     unicodedata.normalize("NFKD", "topics/ﬁle.md"),
@@ -253,7 +259,9 @@ def test_what_a_stranger_finds_has_the_same_order_scores_and_text(homes) -> None
                 for hit in one.finder.search(words, SearchOptions(lines=lines, viewer=viewer)).hits
             ]
             signals = [hit.signals._replace(recency=0.0) for hit in hits if hit.day]
-            places = [(hit.score, hit.rel_path, hit.title, hit.text, hit.best) for hit in hits]
+            places = [
+                (hit.score, told_path(hit.rel_path), hit.title, hit.text, hit.best) for hit in hits
+            ]
             past = recall(one.history, words, viewer=viewer).turns
             shown.append([signals, places, [(t.turn.content, t.score, t.lift) for t in past]])
             found += len(hits)
@@ -384,7 +392,7 @@ def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
         texts = {"path", "text", "content", "old", "new", "name", "about", "section"} & {
             *tool.takes
         }
-        for value in PATHS[1:9]:
+        for value in PATHS[1:11]:
             arguments = {**dict.fromkeys({*tool.needs} | texts, "A heron."), "path": value}
             arguments = {key: said for key, said in arguments.items() if key in tool.takes}
             less, more = (

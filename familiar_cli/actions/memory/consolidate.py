@@ -24,6 +24,7 @@ from familiar_cli.writing.consolidation.library import (
     PrivateShelf,
     newest_sessions,
     private_shelves,
+    public_view,
 )
 from familiar_cli.writing.consolidation.period_states import PeriodStates, Today
 from familiar_cli.writing.review.pending import read_plans
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from familiar_cli.base.config.schema import DistillSettings
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.store.memory.pages.lines import TurnRange
 
 
@@ -76,6 +78,13 @@ class Consolidating:
         self.today = Today(now or clock.now(), familiar.zone, set_to.cutoff_hour)
         self._composers: dict[tuple[str, str], Composer] = {}
         self._run = new_run_id()
+
+    @classmethod
+    def for_viewer(cls, familiar: Familiar, viewer: Viewer) -> Consolidating:
+        """Build the consolidation of plain paths, as a viewer knows them."""
+        everyone = familiar.privacy.program()
+        shelf = None if viewer.is_owner else public_view(familiar.memory, everyone)
+        return cls(familiar, shelf=shelf)
 
     async def consolidate(
         self,

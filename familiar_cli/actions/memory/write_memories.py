@@ -19,7 +19,7 @@ from familiar_cli.base import errors
 from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import fold, harmless, is_visible, sha256_of, slugify
 from familiar_cli.base.times import clock
-from familiar_cli.base.who.visibility import Viewed
+from familiar_cli.base.who.visibility import SHARED, Viewed
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_content
 from familiar_cli.store.memory.pages.items import merge_day, tag_bullets
@@ -27,6 +27,7 @@ from familiar_cli.store.memory.pages.visible_lines import (
     holds_back,
     outward_text,
     put_back,
+    visible_in,
 )
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
@@ -39,6 +40,7 @@ from familiar_cli.writing.review.waiting import pending_ids
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.journal.repository import Commit
     from familiar_cli.store.memory.store.store import MemoryStore
@@ -181,7 +183,7 @@ def create_memory(
         UsageError: `place` names no memory.
         RefusedError: A rule forbids it, or something else is there; nothing was changed.
     """
-    rel_path = path_of(familiar.memory, place, is_new=True)
+    rel_path = _place_of(familiar, writer, place, is_new=True)
     words = check_content(content)
     directory = rel_path.partition("/")[0]
     front = _new_front_matter(directory, writer.instance, source, participating)
@@ -219,7 +221,7 @@ def update_memory(
         UsageError: `place` names no memory, or several.
         RefusedError: A rule forbids it; nothing was changed.
     """
-    rel_path = path_of(familiar.memory, place)
+    rel_path = _place_of(familiar, writer, place)
     check_content(content[body_start(content) :])
     is_merged = False
     sent = ""
@@ -274,7 +276,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
         UsageError: `place` names no memory, or several.
         RefusedError: A rule forbids it; nothing was changed.
     """
-    rel_path = path_of(familiar.memory, place)
+    rel_path = _place_of(familiar, writer, place)
 
     def made(before: str | None) -> str | None:
         if before is None:
@@ -320,6 +322,15 @@ def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -
     return SessionUndo(tuple(dict.fromkeys(rel_paths)), tuple(plan.id for plan in plans))
 
 
+def place_for(store: MemoryStore, viewer: Viewer, rel_path: str) -> str:
+    """Return where the page is that a viewer knows by a path: beside the owner's, perhaps."""
+    public = layout.path_in_scope(rel_path, SHARED)
+    if viewer.is_owner or layout.told_path(public) != rel_path or not store.exists(public):
+        return rel_path
+    plain = read_if_there(store, rel_path) or ""
+    return rel_path if visible_in(plain, viewer, rel_path).strip() else public
+
+
 def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -> str:
     """Return the file of a memory.
 
@@ -346,6 +357,13 @@ def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -
     if place.granularity in {layout.DAILY_DIR, layout.SIGNIFICANT_DIR}:
         return _dated_path(store, place, is_new=is_new)
     return f"{place.granularity}/{place.date}.md"
+
+
+def _place_of(
+    familiar: Familiar, writer: Writer, place: MemoryAddress, *, is_new: bool = False
+) -> str:
+    path = path_of(familiar.memory, place, is_new=is_new)
+    return place_for(familiar.memory, writer.viewer, path)
 
 
 def check_content(content: str) -> str:
@@ -572,7 +590,7 @@ def read_if_there(store: MemoryStore, rel_path: str) -> str | None:
 def not_found(rel_path: str) -> errors.NotFoundError:
     """Build the error for a change to a missing file."""
     return errors.NotFoundError(
-        f"There is no memory {rel_path!r}; nothing was changed",
+        f"There is no memory {layout.told_path(rel_path)!r}; nothing was changed",
         hint="memory_list lists the existing ones, memory_create writes a new one.",
     )
 
@@ -585,7 +603,7 @@ def _check_free(store: MemoryStore, writer: Writer, rel_path: str, *, is_hidden:
     """
     if not is_hidden and store.exists(rel_path):
         raise errors.RefusedError(
-            f"{rel_path!r} already exists; nothing was changed",
+            f"{layout.told_path(rel_path)!r} already exists; nothing was changed",
             hint="Change it with memory_edit or memory_update.",
         )
     for plan_id in pending_ids(store):
@@ -594,7 +612,8 @@ def _check_free(store: MemoryStore, writer: Writer, rel_path: str, *, is_hidden:
             same = (one for one in files if fold(one.rel_path) == fold(rel_path))
             if any(writer.sees(rel_path, one.after) for one in same):
                 raise errors.RefusedError(
-                    f"{rel_path!r} waits for review as plan {plan_id}; nothing was changed",
+                    f"{layout.told_path(rel_path)!r} waits for review as plan {plan_id}; "
+                    "nothing was changed",
                     hint="plans_list shows what waits; memory_update changes a plan of your own.",
                 )
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.text import bare_lines, counted, hint_sentence, one_line
@@ -15,7 +15,7 @@ from familiar_cli.cli.commands._options import most, speaker
 from familiar_cli.cli.commands._options import since as since_option
 from familiar_cli.pages.page import Indented, PagePart, Words, local_time, plain
 from familiar_cli.store import fts
-from familiar_cli.store.memory.layout import LORE_DIR
+from familiar_cli.store.memory.layout import LORE_DIR, told_path
 from familiar_cli.store.search.types import Hit, SearchResult, Signals, options_from
 
 if TYPE_CHECKING:
@@ -237,6 +237,9 @@ def search(
     with familiar, show_totals(out) as report:
         if not past:
             result = familiar.finder.search(question, options, report)
+            if not viewer.is_owner:
+                told = tuple(hit._replace(rel_path=told_path(hit.rel_path)) for hit in result.hits)
+                result = replace(result, hits=told)
             lore = [hit.rel_path for hit in result.hits if hit.rel_path.startswith(LORE_DIR)]
             if lore:
                 from familiar_cli.actions.memory.search import kept_back

@@ -250,8 +250,14 @@ def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
     """Print the prompt that would be sent."""
     from familiar_cli.actions.talk.talk import assemble
     from familiar_cli.pages.context_page import context_page
+    from familiar_cli.store.memory.layout import told_path
 
     trace = base.run_async(assemble(familiar, said))
+    told = (
+        replace(one, rel_path=one.rel_path and told_path(one.rel_path))
+        for one in trace.contributions
+    )
+    trace = replace(trace, contributions=tuple(told))
     out.answer(trace.to_json(), context_page(trace, familiar.zone))
     out.warn(*trace.notices)
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.markdown import body_start, sections
 from familiar_cli.base.text import cut_to
-from familiar_cli.base.who.visibility import SHARED
+from familiar_cli.base.who.visibility import PUBLIC, SHARED
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject, held_back
@@ -236,7 +236,9 @@ def digests_for(request: ContextRequest) -> list[str]:
     """Return the digests for a prompt: public ones, and those of the viewer's scopes."""
     scopes = request.viewer.page_scopes
     digests = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
-    return [layout.path_in_scope(rel_path, scope) for scope in scopes for rel_path in digests]
+    paths = [layout.path_in_scope(rel_path, scope) for scope in scopes for rel_path in digests]
+    is_public = {path: layout.scope_of_path(path) in {PUBLIC, SHARED} for path in paths}
+    return sorted(paths, key=lambda path: digests.index(_plain(path)) if is_public[path] else 9)
 
 
 class DigestsProvider:
@@ -371,7 +373,7 @@ def _digest_piece(
         layer=Layer.digest,
         priority=0 if problem else PRIORITIES[digest],
         text=text,
-        source=f"digest.{rel_path.removeprefix(f'{layout.DIGEST_DIR}/').removesuffix('.md')}",
+        source=f"digest.{layout.told_path(rel_path).removeprefix(f'{layout.DIGEST_DIR}/').removesuffix('.md')}",
         place=PromptSpan.digest,
         rel_path=rel_path,
         fit=Fit.newest if digest == SHORT else Fit.cut,

@@ -29,6 +29,7 @@ from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIde
 from familiar_cli.servers.connection import play_while_connected
 from familiar_cli.store.history.privacy import OPENED
 from familiar_cli.store.history.same_message import kept_words, without_fence
+from familiar_cli.store.memory.layout import told_path
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -305,7 +306,7 @@ async def keep_chat(served: Served, chat: ClientChat, alone: ConversationLocks) 
 
 def _piece_json(piece: Fragment) -> dict[str, Any]:
     return {
-        "path": piece.rel_path,
+        "path": piece.rel_path and told_path(piece.rel_path),
         "lines": piece.lines,
         "turns": piece.turns,
         "from": piece.origin,
@@ -520,7 +521,7 @@ def _recalled_sources(trace: Trace) -> list[str]:
         if not piece.kept or piece.layer not in {"content", "pinned"}:
             continue
         if piece.rel_path:
-            items.append(quote(piece.rel_path, safe="-_.~/", errors="surrogatepass"))
+            items.append(quote(told_path(piece.rel_path), safe="-_.~/", errors="surrogatepass"))
         elif piece.turns:
             items.append(f"turns:{piece.turns[0]}-{piece.turns[1]}")
         elif piece.turn_id:

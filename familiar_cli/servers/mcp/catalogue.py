@@ -88,10 +88,9 @@ def read(caller: Caller, uri: str) -> str:
 def paths(caller: Caller) -> list[str]:
     """List the paths of all files, sorted."""
     try:
-        files = caller.familiar.memory.walk().files
+        return [entry.rel_path for entry in caller.files()]
     except NotFoundError:
         return []
-    return [entry.rel_path for entry in files if caller.knows(entry.rel_path)]
 
 
 def page_of(paths: list[str], cursor: str | None) -> tuple[list[str], str | None]:

@@ -223,7 +223,8 @@ def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
             before = None if file.before is None else outward_text(file.before, viewer, path)
             after = None if is_gone else outward_text(file.after, viewer, path)
             if before != after:
-                diffs[file.rel_path] = unified_file(file.rel_path, before, after)
+                told = caller.told(path)
+                diffs[told] = unified_file(told, before, after)
     if not diffs:
         return None
     about = {
@@ -256,7 +257,8 @@ def _decided_plans(caller: Caller, waiting: set[str]) -> Iterator[ToolItem]:
         count += 1
         status = "applied" if paths else "rejected"
         about = {"plan": plan_id, "status": status, "decided": iso(change.commit.time)}
-        yield ToolItem({**about, "source": change.commit.source, "paths": paths})
+        told = [caller.told(path) for path in paths]
+        yield ToolItem({**about, "source": change.commit.source, "paths": told})
 
 
 _PATIENCE_S: Final = 20.0  # clients time out after a minute

@@ -15,7 +15,7 @@ from familiar_cli.actions.memory.search import (
     search_memories,
     search_past,
 )
-from familiar_cli.actions.memory.write_memories import GRANULARITIES
+from familiar_cli.actions.memory.write_memories import GRANULARITIES, place_for
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import title_of
 from familiar_cli.base.text import fold, framed, sha256_of
@@ -46,7 +46,6 @@ from familiar_cli.writing.consolidation.periods import read_period
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Fragment
     from familiar_cli.servers.mcp.tool import Arguments, Caller
@@ -106,7 +105,7 @@ def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
     wanted = [day, *filter(None, (arguments.get("instanceId"), arguments.get("slug")))]
     rel_paths = [
         entry.rel_path
-        for entry in _list_entries(caller, granularity)
+        for entry in caller.files(granularity)
         if _begins_with(entry.rel_path.removeprefix(f"{granularity}/"), "_".join(wanted))
     ]
     if not rel_paths:
@@ -127,7 +126,7 @@ def _list_files(caller: Caller, arguments: Arguments) -> Iterable[tuple[MemoryEn
     """Yield the files that the arguments ask for, each with its day."""
     first, last = asked_days(caller, arguments)
     glob = arguments.get("glob", "*")
-    for entry in _list_entries(caller, arguments.get("folder", "").strip("/")):
+    for entry in caller.files(arguments.get("folder", "").strip("/")):
         day = day_of(entry.rel_path) or _changed_on(caller, entry)
         is_early = first is not None and day < first.isoformat()
         is_late = last is not None and day > last.isoformat()
@@ -147,11 +146,6 @@ def _changed_on(caller: Caller, entry: MemoryEntry) -> str:
 def _fits_glob(rel_path: str, glob: str) -> bool:
     names = (rel_path, rel_path.rpartition("/")[2])
     return any(fnmatchcase(fold(name), fold(glob)) for name in names)
-
-
-def _list_entries(caller: Caller, directory: str) -> list[MemoryEntry]:
-    there = caller.familiar.memory.walk(directory, missing_ok=True).files
-    return [entry for entry in there if caller.knows(entry.rel_path)]
 
 
 def asked_days(caller: Caller, arguments: Arguments) -> tuple[date | None, date | None]:
@@ -229,7 +223,7 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
 def _memory_facts(caller: Caller, hit: Hit) -> dict[str, Any]:
     directory = hit.rel_path.partition("/")[0]
     about = {
-        "path": hit.rel_path,
+        "path": caller.told(hit.rel_path),
         "line": hit.line,
         "date": hit.day,
         "turns": number_spans(cited_turns(caller.familiar, hit, caller.viewer)),
@@ -273,7 +267,7 @@ def _known_person(caller: Caller, name: str) -> Answer:
     from familiar_cli.store.memory.aliases import names_of, slug_in
 
     target, matches = fold(name.strip()).replace(":", "-", 1), list[tuple[str, SeenFile]]()
-    for entry in _list_entries(caller, PEOPLE_DIR):
+    for entry in caller.files(PEOPLE_DIR):
         if slug := slug_in(entry.rel_path):
             names = names_of(caller.seen_text(entry.rel_path))
             if target in {fold(slug), *(fold(one).replace(":", "-", 1) for one in names)}:
@@ -314,7 +308,7 @@ def relations(caller: Caller, arguments: Arguments) -> Answer:
     notes = [] if edges else ["There are no relations."]
     if found.is_cut:
         notes.append("Not all relations are listed.")
-    return Answer([_edge_item(edge, viewer) for edge in edges], notes)
+    return Answer([_edge_item(caller, edge) for edge in edges], notes)
 
 
 def _no_relations(name: str) -> NotFoundError:
@@ -322,14 +316,15 @@ def _no_relations(name: str) -> NotFoundError:
     return NotFoundError(f"No relation of {framed(name)!r} may be shown here")
 
 
-def _edge_item(edge: Edge, viewer: Viewer) -> ToolItem:
+def _edge_item(caller: Caller, edge: Edge) -> ToolItem:
     known = {
         "since": edge.since,
         "until": edge.until,
-        "lines": edge.line if viewer.is_owner else 0,
+        "lines": edge.line if caller.viewer.is_owner else 0,
         "turns": ", ".join(edge.evidence),
     }
-    about = {"path": edge.source, "relation": edge.relation, "to": edge.target}
+    told = caller.told
+    about = {"path": told(edge.source), "relation": edge.relation, "to": told(edge.target)}
     return ToolItem({**about, **{name: value for name, value in known.items() if value}})
 
 
@@ -433,7 +428,7 @@ def context(caller: Caller, arguments: Arguments) -> Answer:
     trace = asyncio.run(assemble(caller.familiar, said, viewer=caller.viewer))
     pieces = [piece for piece in trace.contributions if piece.kept]
     more = {"tokens": trace.used_tokens, "budget": trace.budget_tokens}
-    return Answer([_piece_item(piece) for piece in pieces], trace.notices, more)
+    return Answer([_piece_item(caller, piece) for piece in pieces], trace.notices, more)
 
 
 def why(caller: Caller, arguments: Arguments) -> Answer:
@@ -444,11 +439,12 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
     """
     from familiar_cli.actions.talk.explain_piece import explain_piece as why_of
 
-    trace, subject = _find_trace(caller, arguments), arguments["subject"]
+    trace = _find_trace(caller, arguments)
+    subject = place_for(caller.familiar.memory, caller.viewer, arguments["subject"])
     explanation = why_of(caller.familiar, trace, subject, viewer=caller.viewer)
     reasons = [*explanation.reasons, *filter(None, [explanation.since])]
     more = {"verdict": explanation.verdict, "turn": explanation.turn, "reasons": reasons}
-    items = [_piece_item(piece) for piece in explanation.contributions]
+    items = [_piece_item(caller, piece) for piece in explanation.contributions]
     return Answer(items, [f"Verdict: {explanation.verdict}.", *reasons], more)
 
 
@@ -477,10 +473,10 @@ def _newest_prompt(caller: Caller) -> int | None:
     raise NotFoundError("There is no prompt in an open channel yet")
 
 
-def _piece_item(piece: Fragment) -> ToolItem:
+def _piece_item(caller: Caller, piece: Fragment) -> ToolItem:
     about: dict[str, Any] = {"layer": str(piece.layer), "source": piece.source}
     if piece.rel_path:
-        about["path"] = piece.rel_path
+        about["path"] = caller.told(piece.rel_path)
     if piece.lines:
         about["lines"] = f"{piece.lines[0]}-{piece.lines[1]}"
     turns = piece.turns or (piece.turn_id and (piece.turn_id, piece.turn_id))

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, unquote
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from familiar_cli.actions.memory.write_memories import ReadVersions, checksum_of
+from familiar_cli.actions.memory.write_memories import ReadVersions, checksum_of, place_for
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold, framed, harmless, largest_fit, unfenced
 from familiar_cli.base.times.clock import in_zone
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.store.memory.layout import is_page, scope_of_path
+from familiar_cli.store.memory.layout import is_page, scope_of_path, told_path
 from familiar_cli.store.memory.pages.lines import number_spans, turn_ids
 from familiar_cli.store.memory.pages.visible_lines import outward_text, private_spans, visible_in
 from familiar_cli.store.memory.store.files import MemoryFile, parse_path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.memory.pages.lines import Numbering
+    from familiar_cli.store.memory.store.files import MemoryEntry
 
 Schema = dict[str, Any]
 """A JSON schema. Every client sends all of them to its model, so they say no more than needed."""
@@ -120,6 +122,21 @@ class Caller(Struct, frozen=True):
             return privacy.program(self.channel_id)
         return privacy.of_token(acts.users, by_owner=acts.by_owner)
 
+    def told(self, rel_path: str) -> str:
+        """Return the path by which the caller knows a page."""
+        return rel_path if self.viewer.is_owner else told_path(rel_path)
+
+    def files(self, directory: str = "") -> list[MemoryEntry]:
+        """List the memories of which the caller may see anything, by the paths that it knows."""
+        known: dict[str, MemoryEntry] = {}
+        if self.told(f"{directory}/x") != f"{directory}/x":
+            return []
+        for entry in self.familiar.memory.walk(directory, missing_ok=True).files:
+            if self.knows(entry.rel_path):
+                path = self.told(entry.rel_path)
+                known.setdefault(path, replace(entry, rel_path=path))
+        return [known[path] for path in sorted(known)]
+
     def knows(self, rel_path: str) -> bool:
         """Tell whether a path is a memory of which the caller may see anything."""
         viewer = self.viewer
@@ -134,7 +151,8 @@ class Caller(Struct, frozen=True):
 
     def seen_text(self, rel_path: str) -> str:
         """Return the part of a file that the caller may see."""
-        return visible_in(self.familiar.memory.read_file(rel_path), self.viewer, rel_path)
+        place = place_for(self.familiar.memory, self.viewer, rel_path)
+        return visible_in(self.familiar.memory.read_file(place), self.viewer, place)
 
 
 class ToolItem(Struct, frozen=True):
@@ -466,8 +484,10 @@ def see(caller: Caller, path: str) -> SeenFile:
         NotFoundError: No such file, or it is the program's own.
         UnsafePathError: The path leads outside the memory.
     """
-    rel_path = parse_path(file_named(caller, path))
-    if not caller.familiar.memory.exists(rel_path) or not caller.knows(rel_path):
+    asked = parse_path(file_named(caller, path))
+    rel_path = place_for(caller.familiar.memory, caller.viewer, asked)
+    is_told = caller.told(asked) == asked and caller.familiar.memory.exists(rel_path)
+    if not is_told or not caller.knows(rel_path):
         raise NotFoundError(
             f"There is no memory file {framed(path)!r}",
             hint="Memory files are Markdown; memory_list names them.",
@@ -483,6 +503,7 @@ def see(caller: Caller, path: str) -> SeenFile:
         (number if viewer.is_owner else place, line.text.rstrip("\r\n"))
         for place, (number, line) in enumerate(kept, 1)
     )
+    file = replace(file, rel_path=caller.told(rel_path))
     return SeenFile(file, lines, caller.familiar.numbering, checksum_of(shown))
 
 

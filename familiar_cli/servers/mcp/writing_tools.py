@@ -31,7 +31,12 @@ from familiar_cli.servers.mcp.tool import (
     text_of,
     texts_of,
 )
-from familiar_cli.store.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
+from familiar_cli.store.memory.layout import (
+    DAILY_DIR,
+    PERIOD_DIRS,
+    SIGNIFICANT_DIR,
+    told_path,
+)
 from familiar_cli.store.memory.pages.items import chats_in
 from familiar_cli.sync.shared_files import Device
 from familiar_cli.writing.consolidation.periods import read_period
@@ -133,7 +138,7 @@ def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
 def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
     """Undo this session's writes."""
     undo = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
-    files = [ToolItem({"path": path, "status": "restored"}) for path in undo.rel_paths]
+    files = [ToolItem({"path": caller.told(path), "status": "restored"}) for path in undo.rel_paths]
     plans = [ToolItem({"plan": plan, "status": "withdrawn"}) for plan in undo.plans]
     text = f"Undid {counted(len(files), 'file')} and {counted(len(plans), 'plan')}."
     return Answer([*files, *plans], [text])
@@ -209,14 +214,14 @@ def named_day(caller: Caller, name: str | None) -> str:
 
 def describe_write(made: WriteOutcome) -> Answer:
     """Describe the outcome of a change."""
-    about: dict[str, Any] = {"path": made.rel_path, "status": made.outcome}
+    about: dict[str, Any] = {"path": told_path(made.rel_path), "status": made.outcome}
     if made.plan_id:
         about["plan"] = made.plan_id
     if made.version:
         about["version"] = made.version
     if made.checksum:
         about["checksum"] = made.checksum
-    note = _NOTES[made.outcome].format(path=made.rel_path, plan=made.plan_id)
+    note = _NOTES[made.outcome].format(path=told_path(made.rel_path), plan=made.plan_id)
     hint = "plans_list shows it." if made.plan_id else ""
     merged = _MERGED if made.is_merged else ""
     return Answer([ToolItem(about)], [*filter(None, (note, merged, hint))])

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from msgspec.structs import replace
+
 from familiar_cli.actions.health.start import ModelTest
 from familiar_cli.actions.memory import desk
 from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
@@ -42,7 +44,7 @@ from familiar_cli.servers.web.model_form import (
     read_model_fields,
     try_choice,
 )
-from familiar_cli.store.memory.layout import REMINDERS, TASKS, digest_path
+from familiar_cli.store.memory.layout import REMINDERS, TASKS, digest_path, told_path
 from familiar_cli.store.memory.pages.lines import citations_in, readable_text, turn_ids
 from familiar_cli.writing.review.pending import decide_plan as decide_on
 from familiar_cli.writing.review.pending import drop_damaged, edit_plan, read_pending
@@ -251,16 +253,16 @@ def show_digests(request: PageRequest) -> Shown:
 
 def send_status(request: PageRequest) -> Data:
     """Return the status of digests as data."""
-    tiers = Consolidating(request.familiar).distiller().status()
+    tiers = Consolidating.for_viewer(request.familiar, request.viewer).distiller().status()
     return _json_data({"tiers": [tier.to_json() for tier in tiers]})
 
 
 def make_digest(name: Name, request: PageRequest) -> Redirect | Data:
     """Make one digest."""
-    digest, problem = request.run(
-        Consolidating(request.familiar).distill(name, ConsolidationOptions())
-    )
+    work = Consolidating.for_viewer(request.familiar, request.viewer)
+    digest, problem = request.run(work.distill(name, ConsolidationOptions()))
     if _FORM not in request.form:
+        digest = replace(digest, rel_path=told_path(digest.rel_path))
         return _json_data({**digest.to_json(), "notification": problem or None})
     told = (writing_pages.digest_text(digest).strip(), *writing_pages.digest_notes(digest), problem)
     return Redirect(request.to("distill"), tuple(filter(None, told)))

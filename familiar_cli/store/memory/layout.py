@@ -10,7 +10,13 @@ from urllib.parse import unquote
 
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times import clock
-from familiar_cli.base.who.visibility import PUBLIC, channel_scope, person_scope, split_scope
+from familiar_cli.base.who.visibility import (
+    PUBLIC,
+    SHARED,
+    channel_scope,
+    person_scope,
+    split_scope,
+)
 
 SUFFIXES: Final = (".md", ".markdown", ".txt")
 """Endings of the files that are text of the memory."""
@@ -248,6 +254,11 @@ def path_without_scope(rel_path: str) -> str:
         return rel_path
     directory, _, rest = rel_path.partition("/")
     return f"{directory}/{rest.partition('/')[2]}"
+
+
+def told_path(rel_path: str) -> str:
+    """Return the path by which others than the owner know a page: never that it is one apart."""
+    return path_without_scope(rel_path) if scope_of_path(rel_path) == SHARED else rel_path
 
 
 def people_path(slug: str) -> str:

@@ -339,14 +339,25 @@ def _with_second_lines(ranked: list[_Ranked], share: float) -> list[_Ranked]:
     ]
 
 
+# A link to the plain path of a page is one to its public version as well.
+_LINKED: Final = (
+    "SELECT t.id FROM links l JOIN documents t ON t.rel_path IN (l.target, replace(substr("
+    "l.target, 1, instr(l.target, '/')), '/', '/@all/') || substr(l.target, instr(l.target, '/')"
+    " + 1)) WHERE l.document_id IN"
+)
+_LINKING: Final = (
+    "SELECT l.document_id FROM documents t JOIN links l "
+    "ON l.target IN (t.rel_path, replace(t.rel_path, '/@all/', '/')) WHERE t.id IN"
+)
+
+
 def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> AbstractSet[int]:
     """Find the documents about people and topics named in `query`, and those linked with them."""
     if not named:
         return named
-    joined = "FROM links l JOIN documents t ON t.rel_path = l.target WHERE"
     rows = (
-        *rows_among(connection, f"SELECT t.id {joined} l.document_id IN", named),
-        *rows_among(connection, f"SELECT l.document_id {joined} t.id IN", named),
+        *rows_among(connection, _LINKED, named),
+        *rows_among(connection, _LINKING, named),
     )
     return named | {id_ for (id_,) in rows}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from datetime import date, timedelta
-from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -79,13 +78,16 @@ class PrivateShelf(Struct, frozen=True):
         """Return the text of a file; see `read`."""
         return self.read(rel_path).text
 
+    def _named(self, rel_path: str) -> str:
+        """Return the path by which those of the scope know a page."""
+        return layout.told_path(layout.path_in_scope(rel_path, self.scope))
+
     def kept(self, file: PlannedFile) -> PlannedFile:
         """Convert a change of a file to the change to make in memory."""
-        place = partial(layout.path_in_scope, scope=self.scope)
-        rel_path = place(file.rel_path)
+        rel_path = layout.path_in_scope(file.rel_path, self.scope)
         stem = file.rel_path.rpartition("/")[2].removesuffix(".md")
         before, after = (
-            text and as_private(_with_sources(text, place), self.scope, stem)
+            text and as_private(_with_sources(text, self._named), self.scope, stem)
             for text in (file.before, file.after)
         )
         return replace(file, rel_path=rel_path, before=before, after=after or "")
@@ -106,20 +108,18 @@ class PublicShelf(PrivateShelf, frozen=True):
         plain = self.store.walk(directory, missing_ok=missing_ok)
         names = {one.rel_path for one in own.files}
         public = (
-            one
-            for one in plain.files
-            if one.rel_path not in names and self._is_public(one.rel_path)
+            one for one in plain.files if one.rel_path not in names and self.is_public(one.rel_path)
         )
         files = sorted((*own.files, *public), key=attrgetter("rel_path"))
         return FileListing(tuple(files), (*own.skipped, *plain.skipped))
 
     def exists(self, rel_path: str) -> bool:
         """Tell whether a public file exists."""
-        return super().exists(rel_path) or self._is_public(rel_path)
+        return super().exists(rel_path) or self.is_public(rel_path)
 
     def read(self, rel_path: str) -> MemoryFile:
         """Read a public file."""
-        if super().exists(rel_path) or not self._is_public(rel_path):
+        if super().exists(rel_path) or not self.is_public(rel_path):
             return super().read(rel_path)
         return self.store.read(rel_path)
 
@@ -129,7 +129,8 @@ class PublicShelf(PrivateShelf, frozen=True):
         is_new = not self.store.exists(made.rel_path)
         return replace(made, before=None) if is_new else made
 
-    def _is_public(self, rel_path: str) -> bool:
+    def is_public(self, rel_path: str) -> bool:
+        """Tell whether everybody sees all of a plain page."""
         if layout.scope_of_path(rel_path) or not self.store.exists(rel_path):
             return False
         try:
@@ -137,6 +138,15 @@ class PublicShelf(PrivateShelf, frozen=True):
         except FamiliarError:
             return False
         return visible_in(text, self.viewer, rel_path) == text
+
+
+def public_view(store: MemoryStore, everyone: Viewer) -> PublicShelf | None:
+    """Return a view of what is public; None if nothing else stands on plain paths."""
+    shelf = PublicShelf(store, SHARED, everyone)
+    directories = layout.SESSIONS_DIR, layout.DIGEST_DIR, *periods.TIERS
+    paths = (entry.rel_path for one in directories for entry in entries_in(store, one, []))
+    plain = (path for path in paths if not layout.scope_of_path(path))
+    return None if all(map(shelf.is_public, plain)) else shelf
 
 
 def _with_sources(text: str, renamed: Callable[[str], str]) -> str:

@@ -54,6 +54,7 @@ _OWNERS_MARK: Final = re.escape("@" + NEUTRAL.slug.replace("-", "%2D"))
 _PUBLISHED: Final = re.compile(r"<!-- public(?: ([^\s<>]+))? -->")
 _COMMENT: Final = re.compile(r"<!--.*?-->")
 _AUDIENCE: Final = re.compile(rf"[ \t]*<!-- (?:public(?: [^\s<>]+)?|private {_OWNERS_MARK}) -->")
+_EVER: Final = (date(1, 1, 9), date(9999, 1, 9))  # a digest of a digest does not say of which days
 _LOWEST: Final = 7  # below all levels of headings
 _OF_PERIODS: Final = tuple(f"{name}/" for name in SCOPED_DIRS)
 _SOURCES: Final = re.compile(r"^sources: (\{.*\})[ \t\r]*$", re.MULTILINE)
@@ -511,9 +512,9 @@ def _made_from(text: str, evidence: Evidence) -> frozenset[str]:
     except (ValueError, RecursionError):
         return frozenset({OWNERS})
     days = [day for path in sources for day in days_of_path(path)]
-    if not days:
-        return frozenset({OWNERS}) if sources else frozenset()
-    return evidence.between(min(days), max(days))
+    if not sources:
+        return frozenset()
+    return evidence.between(*((min(days), max(days)) if days else _EVER))
 
 
 def days_of_path(rel_path: str) -> tuple[date, ...]:
