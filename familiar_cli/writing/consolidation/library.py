@@ -78,7 +78,7 @@ class PrivateShelf(Struct, frozen=True):
         """Return the text of a file; see `read`."""
         return self.read(rel_path).text
 
-    def _named(self, rel_path: str) -> str:
+    def _shown_path(self, rel_path: str) -> str:
         """Return the path by which those of the scope know a page."""
         return layout.told_path(layout.path_in_scope(rel_path, self.scope))
 
@@ -87,7 +87,7 @@ class PrivateShelf(Struct, frozen=True):
         rel_path = layout.path_in_scope(file.rel_path, self.scope)
         stem = file.rel_path.rpartition("/")[2].removesuffix(".md")
         before, after = (
-            text and as_private(_with_sources(text, self._named), self.scope, stem)
+            text and as_private(_with_sources(text, self._shown_path), self.scope, stem)
             for text in (file.before, file.after)
         )
         return replace(file, rel_path=rel_path, before=before, after=after or "")
