@@ -165,6 +165,22 @@ class Familiar:
                 return turn.id
         return self.numbering.turn_number(name)
 
+    def turn_names(self, turn_ids: Iterable[int]) -> dict[int, str]:
+        """Return the global names of local turns, `instance:number`, by their numbers.
+
+        If this familiar has no instance yet, the number alone.
+
+        Raises:
+            ConfigError: `instance.id` is damaged, or cannot be read.
+        """
+        from familiar_cli.store.history.lines import TurnName, names_of
+
+        wanted, here = list(turn_ids), read_instance(self.paths.instance)
+        if here is None:
+            return {n: str(n) for n in wanted}
+        names = names_of(self.history, here.id, wanted)
+        return {n: str(names.get(n) or TurnName(here.id, n)) for n in wanted}
+
     @property
     def numbering(self) -> Numbering:
         """The mapping between citations in memory and local turns.

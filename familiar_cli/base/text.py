@@ -33,7 +33,7 @@ _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs that are drawn as
 _UNSEEN = "[\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 # Marks, letters and reserved code points that Unicode has programs draw as nothing.
-_IGNORABLE = re.compile(
+_IGNORABLE = (
     f"[{_BLANK}\u034f\u17b4\u17b5\u180b-\u180f\u2065\ufdd0-\ufdef\ufe00-\ufe0f\ufff0-\ufffd"
     "\U000e0000-\U000e0fff]"
 )
@@ -165,7 +165,7 @@ def is_hidden(character: str) -> bool:
         return not character.isprintable()
     is_noncharacter = ord(character) & 0xFFFE == 0xFFFE  # noqa: PLR2004  # the last two of a plane
     is_space_or_control = unicodedata.category(character) in _HIDDEN_CATEGORIES
-    return is_noncharacter or is_space_or_control or _IGNORABLE.match(character) is not None
+    return is_noncharacter or is_space_or_control or re.match(_IGNORABLE, character) is not None
 
 
 def slugify(title: str, *, max_chars: int = 60) -> str:

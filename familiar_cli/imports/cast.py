@@ -169,9 +169,6 @@ PLATFORM: Final = "chat"
 SILLY_TAVERN: Final = "sillytavern"
 """The platform of people who are known by their name in such a chat, and its format."""
 
-CHARACTERS: Final = "sillytavern_character"
-"""The platform of other characters in a group."""
-
 NO_CHARACTER: Final = "-"
 """Stands for the familiar's name in a chat in which it says nothing."""
 

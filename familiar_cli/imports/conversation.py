@@ -12,9 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.text import fold, slugify, str_or_empty
-from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.identity import CHARACTERS, Author
 from familiar_cli.imports.cast import (
-    CHARACTERS,
     SILLY_TAVERN,
     Cast,
     SpeakerRole,

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from familiar_cli.base import errors
 from familiar_cli.base.text import fold, one_line, typed
-from familiar_cli.base.who.identity import NEUTRAL, Author
+from familiar_cli.base.who.identity import CHARACTERS, NEUTRAL, Author
 from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, PrivacyRules, audience_words
-from familiar_cli.imports.cast import CHARACTERS, PLATFORM, SpeakerRole
+from familiar_cli.imports.cast import PLATFORM, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
 from familiar_cli.imports.contract import (
     ForeignChat,

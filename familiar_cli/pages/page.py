@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from familiar_cli.base.text import harmless, one_line
 from familiar_cli.base.times.clock import parse_iso, to_zone
@@ -90,8 +89,7 @@ class Stack:
         return Drawn(*map(_draw_part, self.parts))
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(Struct):
     """Rows in columns without lines between them; see `terminal.columns`.
 
     A cell is a part, or anything that `plain` converts to text.
@@ -100,7 +98,7 @@ class Columns:
     rows: Iterable[Sequence[object]]
     header: Sequence[str] = ()
     right: Sequence[int] = ()
-    _cells: list[list[PagePart]] = field(init=False)
+    _cells: list[list[PagePart]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Convert every cell to a part."""

@@ -66,7 +66,7 @@ _RUN: Final = f"[{_UNSPACED}]+"  # slow to compile
 # Combining marks, which Python's `\w` excludes, belong to the preceding letter.
 _WORD: Final = r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*"
 _WORDS_TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{TOKENIZER}")'
-_SENTENCE_END: Final = re.compile(r"[.!?。！？…]+[\"'”’)\]]*(?:\s+|$)|[。！？]|\n+")
+_SENTENCE_END: Final = r"[.!?。！？…]+[\"'”’)\]]*(?:\s+|$)|[。！？]|\n+"
 
 
 def bounded_query(text: str) -> str:
@@ -102,7 +102,7 @@ def content_words(text: str) -> list[str]:
 def _content_words(text: str) -> tuple[str, ...]:
     kept = [
         word
-        for sentence in _SENTENCE_END.split(without_joiners(text))
+        for sentence in re.split(_SENTENCE_END, without_joiners(text))
         for place, written in enumerate(_split(sentence))
         for word in _split(fold_word(written))
         if word not in STOP_WORDS or (place and len(written) > 1 and written.istitle())
@@ -457,7 +457,7 @@ def is_unspaced(text: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of `text` that contain a word, in order."""
-    items = (part.strip() for part in _SENTENCE_END.split(text))
+    items = (part.strip() for part in re.split(_SENTENCE_END, text))
     return [part for part in items if _split(part)]
 
 

@@ -169,7 +169,7 @@ def forget_person(
     others = [familiar.turn_number(name) for name in turns]
     names = [
         name if ":" in name else f"{familiar.instance.id}:{number}"
-        for number, name in familiar.numbering.turn_names(others).items()
+        for number, name in familiar.turn_names(others).items()
     ]
     forgetting = _forgetting(familiar, ForgetOrder.for_accounts(accounts, names))
     is_known = any(o.covers(a) for o in orders_of(familiar.history) for a in accounts)

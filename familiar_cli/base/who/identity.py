@@ -238,7 +238,10 @@ def handle_of(slug: str) -> str:
     return framed(f"{platform} {unquote(user_id)}" if dash else slug)
 
 
-_NAMED_BY_ID: Final = frozenset({"chat", "sillytavern_character"})
+CHARACTERS: Final = "sillytavern_character"
+"""The platform of other characters in a group."""
+
+_NAMED_BY_ID: Final = frozenset({"chat", CHARACTERS})
 """Platforms of imported chats, where the id of a person is their name."""
 
 

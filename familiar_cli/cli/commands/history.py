@@ -82,7 +82,7 @@ def show(
         else:
             selections = _around(familiar, chosen, everything=everything)
         ids = [selection.turn.id for selection in selections]
-        named = familiar.numbering.turn_names(ids)
+        named = familiar.turn_names(ids)
         became, written = turn_statuses(familiar.history, ids), origins(familiar.history, ids)
         swipes = {kept.turn.id: swipes_in(kept) for kept in selections if everything}
         labels, zone = familiar.labels(), familiar.zone
@@ -154,7 +154,7 @@ def edit(ctx: typer.Context, turn: str, text: str) -> None:
         old = familiar.turn_number(turn)
         new = edit_turn(familiar, old, text_or_stdin(text).rstrip("\r\n"))
         was_read = _was_read(familiar, [old])
-        name = familiar.numbering.turn_names([new.id])[new.id]
+        name = familiar.turn_names([new.id])[new.id]
     output(ctx).answer(
         {"turn": new.id, "id": name, "supersedes": old, "content": new.content},
         f"Turn {new.id} replaces turn {old}",
@@ -215,7 +215,7 @@ def choose(ctx: typer.Context, turn: str, *, swipe: int | None = None) -> None:
         else:
             chosen, replaced = choose_swipe(familiar, chosen, swipe)
         was_read = _was_read(familiar, replaced)
-        name = familiar.numbering.turn_names([chosen])[chosen]
+        name = familiar.turn_names([chosen])[chosen]
     output(ctx).answer(
         {"turn": chosen, "id": name, "superseded": list(replaced)},
         f"Turn {chosen} is now the current one"
@@ -285,9 +285,7 @@ def search(
             on_progress=lambda done, whole: report(f"{whole:,} turns", done),
         )
         labels, zone = familiar.labels(), familiar.zone
-        named = familiar.numbering.turn_names(
-            selection.turn.id for hit in hits for selection in hit.around
-        )
+        named = familiar.turn_names(selection.turn.id for hit in hits for selection in hit.around)
     out.answer(found_data(query, hits, named), lambda: found_page(query, hits, labels, zone))
     if not hits:
         out.note("Nothing was found. `familiar history list` lists all channels.")

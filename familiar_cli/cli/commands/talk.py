@@ -290,7 +290,7 @@ def take_turn(
     thinking = tell_thinking(out, result) if show_thinking else {}
     out.warn(*result.notices)
     turns = {"id": result.turn, "reply_id": result.reply}
-    names = familiar.numbering.turn_names(turn.id for turn in turns.values() if turn)
+    names = familiar.turn_names(turn.id for turn in turns.values() if turn)
     data = result.to_json() | {key: turn and names[turn.id] for key, turn in turns.items()}
     data |= thinking
     error = PartialError(f"Interrupted. {_what_is_kept(result)}")
@@ -425,7 +425,7 @@ def hear(
         said = said_as(familiar, words, as_, name, channel, modality=modality)
         said = replace(said, message_id=message_id)
         message = hear(familiar, said, base.moment_of(familiar, at))
-        named = familiar.numbering.turn_names([message.turn.id])[message.turn.id]
+        named = familiar.turn_names([message.turn.id])[message.turn.id]
     turn = message.turn
     data = {
         "turn": turn.id,

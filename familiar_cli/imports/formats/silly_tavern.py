@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.base.text import fold
 from familiar_cli.base.times.clock import iso, to_zone
-from familiar_cli.imports.cast import CHARACTERS, SILLY_TAVERN
+from familiar_cli.base.who.identity import CHARACTERS
+from familiar_cli.imports.cast import SILLY_TAVERN
 from familiar_cli.imports.chat_times import read_time
 from familiar_cli.imports.contract import (
     ForeignMemory,

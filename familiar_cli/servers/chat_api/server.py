@@ -20,9 +20,9 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import status_of
 from familiar_cli.base.text import slugify
 from familiar_cli.base.times.clock import iso, now
-from familiar_cli.base.who.identity import Author, Me, check_id
+from familiar_cli.base.who.identity import CHARACTERS, Author, Me, check_id
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.cast import CHARACTERS, known_names
+from familiar_cli.imports.cast import known_names
 from familiar_cli.servers.api_errors import ApiError, too_many_requests
 from familiar_cli.servers.chat_api import api_format, replying, speakers, threads
 from familiar_cli.servers.chat_api.api_format import (

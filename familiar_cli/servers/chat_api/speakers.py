@@ -18,13 +18,14 @@ from familiar_cli.base.config.home import who_speaks
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import fold, slugify
 from familiar_cli.base.who.identity import (
+    CHARACTERS,
     Author,
     check_id,
     clean_name,
     is_placeholder,
     parse_author,
 )
-from familiar_cli.imports.cast import CHARACTERS, SILLY_TAVERN
+from familiar_cli.imports.cast import SILLY_TAVERN
 from familiar_cli.servers.api_errors import ApiError, from_error
 from familiar_cli.servers.chat_api.clients import (
     CHANNEL,

@@ -33,7 +33,7 @@ PLATFORM: Final = "forgotten"
 
 _ORDER: Final = "forget:"  # prefix of an order's id in `sync_state`
 _LOST: Final = "forgotten-words:"  # prefix of the keyed hash of forgotten words
-_LINE: Final = re.compile(
+_LINE: Final = (
     r"([0-9a-f]{12}) ([0-9a-f]{32}) ([0-9a-f]{64}(?:,[0-9a-f]{64})*)((?: [a-z0-9-]+:[0-9]{1,16})*)"
 )
 _RARE_CHARS: Final = 5
@@ -73,7 +73,7 @@ class ForgetOrder(Struct, frozen=True):
         Raises:
             BadInputError: The line is not a valid order.
         """
-        match = _LINE.fullmatch(line.strip())
+        match = re.fullmatch(_LINE, line.strip())
         if not match:
             raise BadInputError("A request to forget a person is invalid; nothing was changed")
         return cls(match[1], match[2], frozenset(match[3].split(",")), tuple(match[4].split()))

@@ -24,18 +24,13 @@ LISTS: Final = WEIGHTS._replace(maxsim=0.7, speaker=0.2, asking=0.1, second=0.1)
 INFERENCES: Final = LISTS._replace(speaker=0.3, asking=0.15)
 
 _MOST_CHARS: Final = 500
-_ASKING: Final = re.compile(
-    r"\?\W*$|^\W*(?:what|which|where|who|how|would|does|did|do|is|are)\b", re.IGNORECASE
-)
-_INFERENCE: Final = re.compile(
-    r"\b(?:would|might|likely|could|probably|personality|considered?)\b", re.IGNORECASE
-)
-_LIST: Final = re.compile(
+_ASKING: Final = r"\?\W*$|^\W*(?:what|which|where|who|how|would|does|did|do|is|are)\b"
+_INFERENCE: Final = r"\b(?:would|might|likely|could|probably|personality|considered?)\b"
+_LIST: Final = (
     r"\b(?:both|common|how many|all the|kinds? of|types? of|some|ways)\b"
     r"|\b(?:what|which|where|who)\b.*\b(?:has|have)\b"
     # "What events …", "Which of her books …": a plural close to the question word.
-    r"|(?:^|[.!?,]\s+)(?:what|which)\s+(?:\w+\s+){0,2}?(?!does|is|was|has|this|his)\w+(?<!s)s\b",
-    re.IGNORECASE,
+    r"|(?:^|[.!?,]\s+)(?:what|which)\s+(?:\w+\s+){0,2}?(?!does|is|was|has|this|his)\w+(?<!s)s\b"
 )
 ASKS: Final = ("?", "？", "؟")
 """What a line ends with that only asks."""
@@ -50,9 +45,9 @@ def weights_for(query: str, *, lines: bool = False) -> Weights:
         lines: Single lines or turns are ranked, and not files.
     """
     text = query[:_MOST_CHARS]
-    if _ASKING.search(text):
-        if _INFERENCE.search(text):
+    if re.search(_ASKING, text, re.IGNORECASE):
+        if re.search(_INFERENCE, text, re.IGNORECASE):
             return INFERENCES
-        if _LIST.search(text):
+        if re.search(_LIST, text, re.IGNORECASE):
             return LISTS
     return LINES if lines else WEIGHTS

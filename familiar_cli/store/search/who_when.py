@@ -407,9 +407,7 @@ def _unspaced_names(
             yield from rows_among(connection, sql, parts)
             # A single ideograph is a word where a book makes it a key, and not in other names.
             alone = sql.replace("WHERE", _OF_LORE)
-            yield from rows_among(
-                connection, alone, {sign for sign in word if _IDEOGRAPH.match(sign)}
-            )
+            yield from rows_among(connection, alone, {sign for sign in word if _is_ideograph(sign)})
         else:
             sql = (
                 "SELECT name, document_id FROM names"  # noqa: S608
@@ -419,14 +417,17 @@ def _unspaced_names(
 
 
 _OF_LORE: Final = "JOIN documents ON documents.id = document_id AND rel_path GLOB 'lore/*' WHERE"
-_IDEOGRAPH: Final = re.compile(r"[\u3400-\u9fff\U00020000-\U000323af]")
 _SIGN: Final = r"[\u2190-\u2bff\U0001f000-\U0001faff](?:[\U0001f3fb-\U0001f3ff\ufe0f])*"
-_SIGNS: Final = re.compile(rf"{_SIGN}(?:\u200d{_SIGN})*")
+_SIGNS: Final = rf"{_SIGN}(?:\u200d{_SIGN})*"
+
+
+def _is_ideograph(sign: str) -> bool:
+    return "\u3400" <= sign <= "\u9fff" or "\U00020000" <= sign <= "\U000323af"
 
 
 def signs_in(text: str) -> list[str]:
     """Return the emoji in a text, however they are drawn."""
-    return [value.replace("\ufe0f", "") for value in _SIGNS.findall(text)]
+    return [value.replace("\ufe0f", "") for value in re.findall(_SIGNS, text)]
 
 
 def _bare_keys(gram: str) -> Iterator[str]:

@@ -253,7 +253,7 @@ def _cannot_pin(rel_path: str, what: str) -> BadInputError:
 
 
 # Characters a bullet cannot show as they are: controls, line separators, bidi marks, surrogates.
-_HIDDEN: Final = re.compile(
+_HIDDEN: Final = (
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _H1: Final = re.compile(r"#(?:[ \t]+(.*))?")
@@ -343,7 +343,7 @@ def is_expression(key: str) -> bool:
 
 def quote_value(key: str) -> str:
     """Quote `key` on one line for `unquote_value`: plain, as code, or as a JSON string."""
-    if not key or key != key.strip() or _HIDDEN.search(key):
+    if not key or key != key.strip() or re.search(_HIDDEN, key):
         return _as_json(key)
     if _REGEX_KEY.fullmatch(key) and "`" not in key:
         return f"`{key}`"
@@ -367,7 +367,7 @@ def unquote_value(line: str) -> str:
 
 def _as_json(key: str) -> str:
     text = json.dumps(key, ensure_ascii=False)
-    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(_HIDDEN, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _read_unmarked(

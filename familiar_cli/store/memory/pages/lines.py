@@ -146,18 +146,6 @@ class Numbering(Struct, frozen=True):
             )
         return position
 
-    def turn_names(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Return the global names of local turns, `instance:number`, by their numbers.
-
-        If this familiar has no instance yet, the number alone.
-        """
-        wanted = set(numbers)
-        elsewhere = self.origins(wanted)
-        mine = f"{self.own}:" if self.own else ""
-        return {
-            n: ":".join(map(str, elsewhere[n])) if n in elsewhere else f"{mine}{n}" for n in wanted
-        }
-
     def holds(self, text: str) -> bool:
         """Tell whether every turn that a line cites is stored here."""
         return all(len(self.local(one)) == len(one.ids) for one in citations_in(text))
@@ -376,12 +364,11 @@ Span = tuple[int, int]
 TAG: Final = re.compile(r"[ \t]{0,9}(?<!\\)\[(chat|via):([^\[\]\s]+)\]")
 """Tag at the end of a line: where it was said, or which instance recorded it."""
 
-_RECORD: Final = re.compile(
+_RECORD: Final = (
     r"^(?:made_by: familiar|made_at: [0-9T:.+Z-]+|sources: \{.*\}|blocks:(?: [0-9a-f]{8})*)"
-    r"[ \t\r]*$",
-    re.MULTILINE,
+    r"[ \t\r]*$"
 )
-_LINK_TEXT: Final = re.compile(
+_LINK_TEXT: Final = (
     r"\[(?:[^\]\\\n]|\\.){0,300}\]\((?![A-Za-z][A-Za-z0-9+.\-]*:|//)"
     r"[^)\s]{1,1000}\.(?:md|markdown|txt)(?:#[^)\s]{0,300})?\)"
 )
@@ -395,7 +382,7 @@ def machine_spans(text: str) -> tuple[Span, ...]:
     spans = [(0, start)] if (start := markdown.body_start(text)) else []
     spans += markdown.comments(text)
     if "blocks:" in text or "made_" in text or "sources:" in text:
-        spans += (match.span() for match in _RECORD.finditer(text))
+        spans += (match.span() for match in re.finditer(_RECORD, text, re.MULTILINE))
     if "[chat:" in text or "[via:" in text:
         spans += (found.span() for found in TAG.finditer(text))
     if "](" in text:
@@ -495,7 +482,7 @@ def only_links(line: str) -> bool:
     if "](" not in line:
         return False
     item = markdown.bullet(line)
-    left, count = _LINK_TEXT.subn("", line[item.text_at :] if item else line)
+    left, count = re.subn(_LINK_TEXT, "", line[item.text_at :] if item else line)
     left = markdown.replace_spans(left, ((*span, "") for span in markdown.comments(left)))
     return bool(count) and not any(char.isalnum() for char in left)
 

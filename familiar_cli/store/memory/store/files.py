@@ -134,10 +134,9 @@ class Applied(Struct, frozen=True):
 NOT_MEMORY: Final = "it belongs to the git repository, not to the memory"
 """Reason of files that a hosting site or a git user puts at the top of a repository."""
 
-_OF_REPOSITORY: Final = re.compile(
+_OF_REPOSITORY: Final = (
     r"(?:README|LICEN[SC]E|COPYING|CONTRIBUTING|CODE_OF_CONDUCT|SECURITY)(?:\.\w+)?"
-    r"|(?i:\.gitattributes|\.gitmodules|\.mailmap|\.git(?:hub|lab|ea)/.+)",
-    re.DOTALL,
+    r"|(?i:\.gitattributes|\.gitmodules|\.mailmap|\.git(?:hub|lab|ea)/.+)"
 )
 
 
@@ -146,7 +145,7 @@ def is_of_repository(rel_path: str) -> bool:
 
     Hosting sites write such names in capitals; `security.md` is a memory.
     """
-    return _OF_REPOSITORY.fullmatch(rel_path) is not None
+    return re.fullmatch(_OF_REPOSITORY, rel_path, re.DOTALL) is not None
 
 
 class AbsentVersion(NamedTuple):

@@ -326,15 +326,12 @@ MAX_REPEATS = 100_000  # of all counted repeats together: they are written out w
 # With any of these, a line may match although the text it stands in does not: lookaround, atomic
 # groups and possessive repeats see or eat what follows the line; anchors mean the text's own ends.
 # Being taken for one of these costs only time.
-_NEEDS_LINES = re.compile(
-    r"""\(\?(?!:|i\)|i:|P<)   # groups but plain, named and case-insensitive ones
+_NEEDS_LINES = r"""\(\?(?!:|i\)|i:|P<)   # groups but plain, named and case-insensitive ones
       | \(\*                  # verbs
       | [*+?}]\+              # possessive repeats
       | \\[AZzGKRXL]          # anchors of the text, line ends, graphemes, lists
       | \{(?!\d*,?\d*\})      # fuzzy matching
-    """,
-    re.VERBOSE,
-)
+    """
 _RECURSIVE = re.compile(r"\(\?(?:R|[+-]?\d|&|P>)")  # takes memory faster than time
 _COUNTED = re.compile(r"\{(\d+)")
 _READ_BYTES = 64 * 1024
@@ -377,7 +374,7 @@ class _Matcher:
     def __init__(self, pattern: str, *, case_insensitive: bool, limits: Limits) -> None:
         self._pattern = pattern
         self._compiled = _compile_pattern(pattern, case_insensitive=case_insensitive)
-        self._by_line = bool(_NEEDS_LINES.search(pattern))
+        self._by_line = bool(re.search(_NEEDS_LINES, pattern, re.VERBOSE))
         self._timeout_s = limits.grep_timeout_s
         self._deadline_s = stopwatch_s() + limits.grep_timeout_s
 
