@@ -144,8 +144,8 @@ LIBRARY = {
         opening_of Trace
     """,
     "The work after a reply": "begin_due_work DueWork Drained",
-    "What is kept": "MemoryStore IndexingMemoryStore HistoryStore Turn",
-    "Finding": "EmbeddingIndex SearchOptions SearchResult",
+    "Storage": "MemoryStore IndexingMemoryStore HistoryStore Turn",
+    "Search": "EmbeddingIndex SearchOptions SearchResult",
     "Making a prompt": """
         ContextPipeline ContextRequest Contribution Layer Budgeter CharacterProvider HistoryProvider
         ContentSearchProvider SteppedThinkingPreProcessor RecastPostProcessor

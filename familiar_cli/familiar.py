@@ -512,7 +512,7 @@ class Familiar:
 
     @property
     def forget_place(self) -> ForgetPlace:
-        """What forgetting a person needs of this familiar."""
+        """The parts of this familiar that forgetting a person needs."""
         from familiar_cli.sync.forget_orders import ForgetPlace
 
         owners = ((one.account.user_id, one.account.username, one.name) for one in self.me().owners)

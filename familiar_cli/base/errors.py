@@ -1,11 +1,11 @@
 """All user-facing failures and their exit codes.
 
 FamiliarError (1, failed)
-    UsageError (2, usage)               the command line makes no sense
+    UsageError (2, usage)               the command line is wrong
     ConfigError (3, configuration)      a setting is wrong, missing or unreadable
         CharacterUnreadableError (character_unreadable)   a file of the character cannot be used
-    NotFoundError (4, not_found)        nothing answers to that name
-    RefusedError (5, refused)           a rule said no; nothing was changed
+    NotFoundError (4, not_found)        nothing has that name
+    RefusedError (5, refused)           a rule forbids it; nothing was changed
         UnsafePathError (unsafe_path)       a path leaves the memory, or no system could hold it
         LimitError (limit)                  a size or count limit
             FileTooLargeError (file_too_large)
@@ -13,31 +13,31 @@ FamiliarError (1, failed)
             DirectoryFullError (directory_full)
             OutOfTimeError (out_of_time)        work took too long, or its client has left
         ConflictError (conflict)            the file is not what the writer had read
-        LockedError (locked)                another process holds the familiar
-        BadInputError (bad_input)           a foreign file is not what it should be
+        LockedError (locked)                another process has locked the familiar
+        BadInputError (bad_input)           an imported file is not valid
         ChannelBusyError (channel_busy)     another message of the channel is still being answered
         AnsweredError (answered)            the turn has a reply already
         AnotherFamiliarError (another_familiar)   a remote holds the memory of another familiar
-        ForgottenPersonError (forgotten)    somebody who was forgotten would be written down again
+        ForgottenPersonError (forgotten)    a forgotten person would be written down again
     FetchError (1, fetch)               a model file could not be fetched from any source
     RemoteError (1, remote)             a remote could not be synced with
-        RemoteUnreachableError (remote_unreachable)   nothing answers there, or the login fails
+        RemoteUnreachableError (remote_unreachable)   it does not respond, or the login fails
         RemoteRefusedError (remote_refused)           it rejected what was sent
-        RemoteDamagedError (remote_damaged)           what it holds is damaged
+        RemoteDamagedError (remote_damaged)           its data is damaged
             RefLimitError (ref_limit)                     one of its branches is too large
-            OlderEpochError (older_epoch)                 a branch holds who was forgotten
+            OlderEpochError (older_epoch)                 a branch contains a forgotten person
             OrderWaitsError (order_waits)                 a new machine orders to forget a person
         RemoteKeyError (remote_key)                   its key is missing or wrong
     ModelError (6, model)               the language model or its server could not answer
-        ModelUnreachableError (model_unreachable)   nothing answers at that address
+        ModelUnreachableError (model_unreachable)   no server responds at that address
         ModelTimeoutError (model_timeout)           the server went silent
-        ModelKeyError (model_key)                   the server wants a key, a better one, or money
-        ModelUnknownError (model_unknown)           that model is not there
+        ModelKeyError (model_key)                   the key is missing, wrong or without credit
+        ModelUnknownError (model_unknown)           the server does not have that model
         PromptTooLongError (prompt_too_long)        more tokens than the model can read
         RequestRefusedError (request_refused)       the server does not accept such a request
         RateLimitError (rate_limit)                 too many requests
         CutOffError (cut_off)                       the reply broke off
-        BadReplyError (bad_reply)                   the server's words make no sense
+        BadReplyError (bad_reply)                   the response is not valid
         UnusableReplyError (unusable_reply)         the model's reply is not a plan
     PartialError (7, partial)           some of it was done; the details say which
 """

@@ -50,7 +50,7 @@ class ContextRequest(Struct, frozen=True):
         at: Its time, in UTC.
         budget_tokens: Maximum tokens of the whole prompt.
         viewer: The reader of the reply: nothing hidden from them is in the prompt.
-        budget_reason: What `budget_tokens` follows from, in words.
+        budget_reason: The reason for `budget_tokens`, in words.
         layer_tokens: Maximum tokens of each layer; a missing layer has no limit of its own.
         before_id: Only turns before this one are history; None for all.
         opening: The greeting of a channel without turns, with macros expanded; or empty.
@@ -69,7 +69,7 @@ class ContextRequest(Struct, frozen=True):
         beside: What a chat program has already put into the prompt.
         side_calls: Collects calls of other models.
         most_content: Maximum tokens of memory and recall, including free room; 0 for no limit.
-        refills: Collects what packs a provider's contributions again if there is room.
+        refills: Collects functions that pack a provider's contributions again if there is room.
     """
 
     familiar_id: str

@@ -245,7 +245,7 @@ class Trace(Struct, frozen=True, kw_only=True):
         side_calls: Calls of other models, in the order in which they ended.
         raw_reply: The model's text, if the person was shown another one.
         tier: How much of the memory was used.
-        budget_reason: What `budget_tokens` follows from; empty in traces older than this key.
+        budget_reason: The reason for `budget_tokens`; empty in traces older than this key.
         client: The request of a chat program as received; empty if there was none.
         thinking: The model's reasoning, apart from the reply.
     """

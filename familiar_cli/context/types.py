@@ -130,7 +130,7 @@ class Said(Struct, frozen=True):
         beside: The prompt of a chat program that only wants memory added.
         remake: `again` replaces the channel's last reply; `continue` continues it. There is no new
             message then.
-        notices: What the speaker is told beside the reply.
+        notices: Notices for the speaker, in addition to the reply.
     """
 
     text: str
@@ -205,7 +205,7 @@ class Contribution(Struct, frozen=True):
         lines: The first and the last line of `rel_path` it comes from, from 1.
         sha256: Hash of what the prompt's viewer sees of `rel_path`; empty if unknown.
         score: How well it matches the message, if it was searched for; higher is better.
-        cause: Why it is offered, where the source does not tell.
+        cause: Why it is offered, if the source does not show that.
         shortened: Why it is only a part; empty if it is complete.
         whole_tokens: Approximate tokens of the whole, if it is a part; 0 if unknown.
         order: Its rank among the pieces of one place, the lowest first.

@@ -264,7 +264,7 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def lock(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Check whether another process holds the familiar, or died holding it."""
+    """Check whether another process has locked the familiar, or died holding it."""
     if not target.paths.lock.exists():
         return
     left_by = lock_holder(target.paths.lock)

@@ -50,8 +50,8 @@ class DueWork(Struct, frozen=True):
 
     Args:
         summarised_turns: How many turns have left the prompts and are being summarised.
-        written_turns: From how many turns memory is being written.
-        problems: What could not begin, a sentence each.
+        written_turns: Number of turns that are being written to memory.
+        problems: Why some of the work could not begin, one sentence each.
         plans: How many plans wait for a person.
     """
 
@@ -64,14 +64,15 @@ class DueWork(Struct, frozen=True):
 def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True) -> DueWork:
     """Start the background work due after a turn; failures do not affect the reply.
 
-    The work goes on in a thread of its own. `familiar.jobs.finish` waits for it, `aclose` breaks
-    it off, and what was broken off is done after a later turn. An interrupted turn begins nothing.
+    The work runs in its own thread. `familiar.jobs.finish` waits for it, `aclose` interrupts it,
+    and interrupted work is done after a later turn. An interrupted turn begins nothing.
 
     Args:
-        familiar: Who took the turn.
-        result: What came of it.
-        stays: The program goes on: memory that is written gets its vectors at once. One that ends
-            leaves them to a later turn, and memory is found by its words until then.
+        familiar: The familiar of the turn.
+        result: The result of the turn.
+        stays: The program keeps running: new memory gets its vectors at once. Otherwise they are
+        left to a later
+            turn, and memory is found by its words until then.
     """
     if result.interrupted:
         return DueWork()

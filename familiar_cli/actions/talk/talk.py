@@ -176,7 +176,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
     """Build the prompt for `said` without asking the model or storing anything.
 
     Args:
-        familiar: Whose prompt.
+        familiar: The familiar whose prompt it is.
         said: The message.
         viewer: Viewer of the prompt; None for the participants of the channel.
 
@@ -494,7 +494,7 @@ def turn_request(
     """Return the request for the prompt of a turn.
 
     Args:
-        familiar: Whose prompt.
+        familiar: The familiar whose prompt it is.
         said: The message.
         setup: The settings of the turn.
         viewer: Reader of the reply; None for the participants of the channel.

@@ -12,7 +12,7 @@ from familiar_cli.base.text import one_line
 
 
 class ChannelMode(StrEnum):
-    """How one talks in a channel."""
+    """The style of a channel's conversation."""
 
     full_rp = "full_rp"
     text_conversation_rp = "text_conversation_rp"

@@ -505,7 +505,7 @@ class CharacterConfig(SettingsTable):
 
 
 class ChannelConfig(SettingsTable):
-    """All of a channel's file. What it does not set is as `character.toml` or the mode says."""
+    """All of a channel's file. Unset values follow `character.toml` or the mode."""
 
     mode: str = setting(
         "auto",

@@ -40,7 +40,7 @@ class HistoryFile:
         path: The SQLite file.
         busy_timeout_s: How long to wait for another process that is writing.
         owners: Returns the owners' accounts, which are recorded before the first change.
-        before_change: Called before a change; raises if there may be none.
+        before_change: Called before a change; raises to prevent it.
         on_newest: Called with the newest turn of this instance whenever there is a new one.
     """
 
@@ -64,7 +64,7 @@ class HistoryFile:
         self._is_left = False
 
     def close(self, *, for_good: bool = False) -> None:
-        """Close the file. The next use reopens it, after `for_good` for itself alone.
+        """Close the file. The next use reopens it; after `for_good`, only for that use.
 
         Work that nobody waits for any more may still use a file that was closed for good.
         """

@@ -50,7 +50,7 @@ class MemoryStore:
         disk: The file system.
         on_change: Called with the changed paths after a transaction is on disk and the lock is
             released; not for dry runs or transactions without changes.
-        before_change: Called under the lock before a change; raises if there may be none.
+        before_change: Called under the lock before a change; raises to prevent it.
     """
 
     def __init__(
