@@ -54,15 +54,15 @@ LOADED: Final = (
     Loaded(STANDARD, f"{layout.SELF_DIR}/post_history_instructions.md", "what is read last"),
     Loaded(STANDARD, f"{layout.SELF_DIR}/scenario.md", "where it is"),
     Loaded(STANDARD, f"{layout.SELF_DIR}/mes_example.md", "how it talks"),
-    Loaded(STANDARD, layout.CARD_JSON, "of it the depth prompt"),
+    Loaded(STANDARD, layout.CARD_JSON, "only its depth prompt"),
     Loaded(STANDARD, f"{layout.PEOPLE_DIR}/", "who takes part, and who is named", "USER.md"),
     Loaded(STANDARD, SHORT, "the latest sessions", "MEMORY_SHORT.md"),
     Loaded(STANDARD, MID, "the last weeks", "MEMORY_MID.md"),
-    Loaded(STANDARD, layout.REMINDERS, "of it the reminders that are due", "REMINDERS.md"),
+    Loaded(STANDARD, layout.REMINDERS, "only the reminders that are due", "REMINDERS.md"),
     Loaded(DEEP, LONG, "everything before", "MEMORY_LONG.md"),
     Loaded(DEEP, TIERS_NOTE, "a persona's own note on its tiers", "CONTEXT_TIERS.md"),
     Loaded(EVERYTHING, layout.SCRATCH, "the scratchpad", "SCRATCH.md"),
-    Loaded(EVERYTHING, layout.TASKS, "of it the tasks that are open", "TASKS.json"),
+    Loaded(EVERYTHING, layout.TASKS, "only the open tasks", "TASKS.json"),
     Loaded(EVERYTHING, layout.CONFLICTS_LIST, "the files that two machines changed differently"),
 )
 

@@ -45,7 +45,7 @@ SECTIONS: Final[dict[str, Section]] = {
         ),
         "people": ("people", "Show the people the familiar knows, and their names."),
         "todo": ("desk:todo", "Keep reminders, tasks and notes."),
-        "job": ("desk:job", "Schedule what the familiar does by itself."),
+        "job": ("desk:job", "Schedule what the familiar does on its own."),
         "remember": ("upkeep:remember", "Save a significant moment in a file of its own."),
         "graph": ("people:graph", "Show who and what somebody is related to."),
         "housekeep": ("upkeep:housekeep", "Find things in memory that may need tidying up."),

@@ -310,7 +310,7 @@ def clear_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     show_scratch_change(base.output(ctx), change)
 
 
-job_app = base.group("Schedule what the familiar does by itself.")
+job_app = base.group("Schedule what the familiar does on its own.")
 
 
 @job_app.command("add")

@@ -305,8 +305,8 @@ class EmbeddingIndex:
         within_s: float | None,
         viewer: Viewer | None = None,
     ) -> RefreshResult:
-        """Like `refresh`, with an open connection; a viewer who sees everything needs no new
-        split.""" until_s = None if within_s is None else stopwatch_s() + within_s
+        """Like `refresh`, with an open connection; one who sees everything needs no new split."""
+        until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
         changed, unread = [], 0
         is_split = bool(seen.suspects) or viewer is None or not viewer.sees_everything
