@@ -9,7 +9,7 @@
 - query: one search in this process (without the refresh, which is measured above), to one numpy
   product of all vectors plus one bare FTS5 query over the same chunks (at most 3). No model reads
   the question on either side; with `--model`, `asked_ratio` is the same with one reading on both.
-- process: a whole `familiar search` by words, to `python -c "import typer"` (at most 4).
+- process: a whole `familiar search` by words, relative to `python -c "import typer"` (at most 4).
 
 Pairs alternate, A B A B, and medians are used, so that a drift in machine speed affects both.
 `cpu` is processor time, which a busy machine changes least.

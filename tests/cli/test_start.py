@@ -75,10 +75,11 @@ def test_without_a_terminal_no_model_is_downloaded_unasked(monkeypatch) -> None:
 
 @pytest.mark.usefixtures("server", "person")
 def test_a_person_is_asked_for_a_card_a_model_and_a_name_and_again_after_a_mistake() -> None:
-    typed = f"/nowhere.png\n'{CARD}'\n9\n2\nRobin\n"
+    typed = f"/nowhere.png\ncompnion\n'{CARD}'\n9\n2\nRobin\n"
     result = run("start", "--say", "Hello", stdin=typed)
     assert (result.exit_code, result.stdout) == (0, "Good evening!\n")
     assert "No such file: '/nowhere.png'" in result.stderr
+    assert "No such template: 'compnion'" in result.stderr
     assert "2  Ollama: mistral-nemo" in result.stderr
     assert "Ollama: nomic-embed-text" not in result.stderr
     assert "Ollama can find memories by meaning, with nomic-embed-text" in result.stderr

@@ -27,7 +27,7 @@ def why(
 ) -> None:
     """Explain a reply in one sentence, and show the lines of memory that fit it best.
 
-    `familiar context` shows all that was sent, and why the rest was left out.
+    `familiar context` shows everything that was sent, and why the rest was left out.
 
     \b
     familiar why

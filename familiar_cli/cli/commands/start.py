@@ -139,8 +139,8 @@ class _Wizard(Struct):
             self.out.note("  SillyTavern's data folder: its path.")
             self.out.note(f"  A template: {', '.join(templates)}.")
             answer = ask_line("Card, folder or template", templates[0]).strip("'\" ")
-            if answer in templates:
-                template = answer
+            if answer in templates or (answer.isalpha() and not Path(answer).exists()):
+                template = answer.lower()
             else:
                 card = answer.replace("\\ ", " ")
         before = set(list_familiars(self.home))
