@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import multiprocessing
 import os
 import re
 import stat
@@ -109,24 +108,23 @@ def test_content_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, durabl
     assert ("sync" in steps) == durable
 
 
-def write_often(path: str, letter: str) -> None:
-    for _ in range(200):
-        write_whole(path, letter * 5000, durable=False)
+WRITE_OFTEN = """
+import sys
+from familiar_cli.base.files import write_whole
+for _ in range(200):
+    write_whole(sys.argv[1], sys.argv[2] * 5000, durable=False)
+"""
 
 
 def test_two_writers_never_mix_and_a_reader_never_sees_half(tmp_path) -> None:
     path = tmp_path / "a.txt"
     write_whole(path, "a" * 5000)
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=write_often, args=(str(path), c)) for c in "bc"]
-    for writer in writers:
-        writer.start()
+    argv = [sys.executable, "-c", WRITE_OFTEN, str(path)]
+    writers = [subprocess.Popen([*argv, letter]) for letter in "bc"]
     seen = set()
-    while any(writer.is_alive() for writer in writers):
+    while any(writer.poll() is None for writer in writers):
         seen.add(path.read_text())
-    for writer in writers:
-        writer.join()
-    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert [writer.returncode for writer in writers] == [0, 0]
     assert seen <= {"a" * 5000, "b" * 5000, "c" * 5000}
     assert len(seen) > 1
     assert names(tmp_path) == ["a.txt"]

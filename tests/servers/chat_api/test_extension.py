@@ -24,20 +24,29 @@ QUESTION = "Where is the red boat Alma?"
 pytestmark = pytest.mark.skipif(node() is None, reason="there is no Node")
 
 
-def play(url: str, chat: list[dict], **scenario):
-    """Run the extension for one generation, and return what came of it."""
-    settings = {"address": url, **scenario.pop("settings", {})}
-    scenario |= {"settings": settings, "chat": chat, "extension": str(EXTENSION / "index.js")}
-    done = subprocess.run(
-        [node(), str(Path(__file__).with_name("extension.mjs"))],
-        input=json.dumps(scenario),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def play():
+    """Runs the extension for one generation, and returns what came of it."""
+    program = [node(), str(Path(__file__).with_name("extension.mjs"))]
+    with subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+    ) as running:
+
+        def run(url: str, chat: list[dict], **scenario):
+            settings = {"address": url, **scenario.pop("settings", {})}
+            scenario |= {
+                "settings": settings,
+                "chat": chat,
+                "extension": str(EXTENSION / "index.js"),
+            }
+            running.stdin.write(json.dumps(scenario) + "\n")
+            running.stdin.flush()
+            found = json.loads(running.stdout.readline())
+            assert "error" not in found, found["error"]
+            return found
+
+        yield run
+        running.stdin.close()
 
 
 def said(text: str, *, by_user: bool = True) -> dict:
@@ -62,7 +71,7 @@ def url(serve):
         yield server.url
 
 
-def test_memory_goes_into_a_copy_of_the_newest_message(url) -> None:
+def test_memory_goes_into_a_copy_of_the_newest_message(play, url) -> None:
     found = play(url, [said("Ahoy!", by_user=False), said(QUESTION)])
     assert "harbour of Risor" in found["sent"][-1]["mes"]
     assert found["sent"][-1]["mes"].endswith(QUESTION)
@@ -70,20 +79,20 @@ def test_memory_goes_into_a_copy_of_the_newest_message(url) -> None:
     assert found["chat"][-1]["mes"] == QUESTION
 
 
-def test_a_quiet_request_is_left_alone_and_kept_nowhere(url) -> None:
+def test_a_quiet_request_is_left_alone_and_kept_nowhere(play, url) -> None:
     found = play(url, [said(QUESTION)], type="quiet", reply="A title")
     assert found["sent"][-1]["mes"] == QUESTION
     assert not (home() / "ada" / "history.db").exists()
 
 
-def test_what_was_recalled_stands_under_the_reply(url) -> None:
+def test_what_was_recalled_stands_under_the_reply(play, url) -> None:
     found = play(url, [said(QUESTION)], reply="In Risor.")
     assert "1 memory recalled" in found["shown"]
     assert "boat.md:" in found["shown"]
     assert "harbour of Risor" in found["shown"]
 
 
-def test_a_card_is_bound_to_a_familiar_by_picture_and_digest_after_one_question(url) -> None:
+def test_a_card_is_bound_to_a_familiar_by_picture_and_digest_after_one_question(play, url) -> None:
     first = play(url, [said(QUESTION)])
     assert "Whose memory is Ada" in first["questions"][0]
     assert "harbour of Risor" in first["sent"][-1]["mes"]
@@ -100,14 +109,14 @@ def test_a_card_is_bound_to_a_familiar_by_picture_and_digest_after_one_question(
         )
 
 
-def test_an_exchange_is_kept_once_and_a_swipe_replaces_the_reply(url) -> None:
+def test_an_exchange_is_kept_once_and_a_swipe_replaces_the_reply(play, url) -> None:
     for reply in ("In Risor.", "In Risor.", "At home."):
         found = play(url, [said(QUESTION)], reply=reply)
         assert found["warnings"] == []
     assert turns() == [("user", QUESTION), ("assistant", "At home.")]
 
 
-def test_one_message_is_remembered_and_those_that_left_the_prompt_are_marked(url) -> None:
+def test_one_message_is_remembered_and_those_that_left_the_prompt_are_marked(play, url) -> None:
     chat = [said("Ahoy!", by_user=False), said("My oar is made of ash.")]
     bound = {"bindings": play(url, chat)["bindings"], "keep": False}
     marked = {"metadata": {"lastInContextMessageId": 1}}
@@ -118,27 +127,27 @@ def test_one_message_is_remembered_and_those_that_left_the_prompt_are_marked(url
     assert "“My oar is made of ash.” (Anna) <!-- turns 2 -->" in page.read_text("utf-8")
 
 
-def test_going_on_stays_in_the_chat(url) -> None:
+def test_going_on_stays_in_the_chat(play, url) -> None:
     play(url, [said(QUESTION)], reply="In Risor.")
     chat = [said(QUESTION), said("In Risor.", by_user=False), said("Thanks.")]
     play(url, chat, reply="Gladly.")
     assert [text for _, text in turns()] == [QUESTION, "In Risor.", "Thanks.", "Gladly."]
 
 
-def test_without_a_server_the_reply_is_made_without_memory() -> None:
+def test_without_a_server_the_reply_is_made_without_memory(play) -> None:
     found = play("http://127.0.0.1:9", [said(QUESTION)])
     assert found["sent"][-1]["mes"] == QUESTION
     assert len(found["warnings"]) == 1
 
 
-def test_what_is_wrong_is_told_in_the_servers_words(url) -> None:
+def test_what_is_wrong_is_told_in_the_servers_words(play, url) -> None:
     bound = play(url, [said(QUESTION)])["bindings"]
     bound["Ada.png"]["familiar"] = "nobody-known"
     found = play(url, [said(QUESTION)], settings={"bindings": bound})
     assert "'nobody-known' does not exist" in found["warnings"][0]
 
 
-def test_memory_never_becomes_markup(serve) -> None:
+def test_memory_never_becomes_markup(play, serve) -> None:
     live("ada", boat="# Boat\n\nThe red boat Alma <img src=x onerror=alert(1)> is here.\n")
     serve("unused")
     with serving(origins=(PAGE,)) as server:

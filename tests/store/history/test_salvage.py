@@ -13,7 +13,7 @@ from familiar_cli.store.history import selection
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.salvage import salvage
 from familiar_cli.store.history.store import HistoryStore, insert_turn
-from tests.support.cases import each
+from tests.support.cases import IS_NIGHT, each
 from tests.support.world import data, live, run
 
 TURNS = 1500
@@ -52,7 +52,7 @@ def damaged(path, whole: bytes, at: int, seed: int) -> None:
 PLACES = [0, 4096, 100, *(place / 8 for place in range(1, 8)), 1.0]
 
 
-@each("place", PLACES)
+@each("place", PLACES if IS_NIGHT else PLACES[::2])
 def test_noise_anywhere_costs_few_turns_and_makes_nothing_public(tmp_path, whole, place) -> None:
     path = tmp_path / "history.db"
     most = len(whole) - NOISE_BYTES
