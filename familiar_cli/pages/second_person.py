@@ -14,10 +14,14 @@ _ADVERBS: Final = frozenset({"also", "always", "already", "never", "now", "often
                              "recently", "sometimes", "still", "usually"})  # fmt: skip
 _SAME: Final = frozenset({"as", "thus", "perhaps", "always"})  # no verbs
 _SIBILANTS: Final = ("sses", "shes", "ches", "xes", "zzes")
+_TIMES: Final = (
+    "(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April|May|June|July|August|"
+    "(?:Septem|Octo|Novem|Decem)ber|Christmas|Easter)s?\\b"
+)
 _OTHER: Final = re.compile(
     r"\b(?:mother|mom|mum|father|dad|parent|sister|brother|daughter|son|wife|husband|partner|girl"
     r"(?:friend)?|boy(?:friend)?|friend|aunt|uncle|grand\w+|cousin|niece|nephew|boss|colleague|"
-    r"teacher|woman|man|child|kid|baby|teen|neighbou?r|doctor|cat|dog|[A-Z][a-z]+)\b"
+    rf"teacher|woman|man|child|kid|baby|teen|neighbou?r|doctor|cat|dog|(?!{_TIMES})[A-Z][a-z]+)\b"
 )
 _PRONOUN: Final = re.compile(
     r"\b(?:(she|he) (\w+(?: \w+)?)|herself|himself|hers?|his|him)\b", re.IGNORECASE

@@ -28,6 +28,11 @@ from tests.support.cases import each
         ("Robin has a cat that is old and is ill.", "You have a cat that is old and is ill."),
         ("Robin said it gave her courage.", "You said it gave you courage."),
         ("Robin's trip was long and she slept.", "Your trip was long and you slept."),
+        ("Robin got her boat on a Friday.", "You got your boat on a Friday."),
+        (
+            "Robin sold it on Friday and is glad of her day.",
+            "You sold it on Friday and are glad of your day.",
+        ),
         ("Robin met Anna and her dog.", "Robin met Anna and her dog."),
         ("Robin's sister sold her boat.", "Robin's sister sold her boat."),
         ("Robinson lives in Oslo.", "Robinson lives in Oslo."),
