@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from math import inf
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -238,7 +237,6 @@ def main_slug(store: MemoryStore, slug: str) -> str:
 
 
 SOURCE: Final = "aliases"
-MOST_STATS: Final = 250
 
 _SUFFIX: Final = ".md"
 _MOST_NAMED: Final = 3
@@ -283,6 +281,7 @@ class Aliases(PageIndex[NamedPerson]):
 
     WHAT = "The name index"
     FILE = "aliases.sqlite"
+    SIGNATURES = "SELECT slug, signature FROM people"
     VERSION = 4
     TABLES = (
         # `names` is an object: each name with its key.
@@ -325,33 +324,6 @@ class Aliases(PageIndex[NamedPerson]):
         rows = [row for row in self._rows(shared) if not row[0].startswith(BARE)]
         result = self._slugs([key for (key,) in rows])
         return [SharedName(key, result[key]) for (key,) in rows]
-
-    def refresh(self, *, thorough: bool = False, within_s: float = inf) -> int:
-        """Read changed files in `people/`. Progress is kept if interrupted.
-
-        Args:
-            thorough: Check every file even if the directory is unchanged.
-            within_s: Time limit in seconds after which no further file is started.
-
-        Returns:
-            Number of files still to read.
-
-        Raises:
-            FamiliarError: The directory or the index cannot be used.
-        """
-        if self._is_current():
-            return 0
-        signature = self._signature_of_directory()
-        if signature is None and not self._exists():
-            return 0
-        state = self._state()
-        is_large = int(state.get("count", 0)) > MOST_STATS
-        if is_large and state.get("directory") == signature and not thorough:
-            return 0  # checking the directory is enough
-        there = self._scan() if signature else {}
-        known = dict(self._rows("SELECT slug, signature FROM people"))
-        seen = {"directory": signature or "", "count": str(len(there))}
-        return self._read_changed(there, known, seen, within_s=within_s)
 
     def publish(self) -> tuple[str, ...]:
         """Write `_aliases.json` from the files; return notices about the old one.
@@ -430,28 +402,23 @@ class Aliases(PageIndex[NamedPerson]):
         stamp = stamp_of(status, wall_ns())
         return f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns}"
 
-    def _signature_of_directory(self) -> str | None:
-        """Return a signature that changes with the directory's entries, or None without one."""
-        looked_ns = wall_ns()
+    def _scan(self) -> tuple[dict[str, str], dict[str, str]]:
+        result: dict[str, str] = {}
+        looked_ns, path = wall_ns(), os.path.join(self._root, PEOPLE_DIR)
         try:
-            return page_signature(os.stat(os.path.join(self._root, PEOPLE_DIR)), looked_ns)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _unreadable_people(error) from error
-
-    def _scan(self) -> dict[str, str]:
-        """Return the signature of each person's file."""
-        result, looked_ns = {}, wall_ns()
-        try:
-            with os.scandir(os.path.join(self._root, PEOPLE_DIR)) as entries:
+            folder = page_signature(os.stat(path), looked_ns)
+            with os.scandir(path) as entries:
                 for entry in entries:
                     slug = slug_in(f"{PEOPLE_DIR}/{entry.name}")
                     if slug and not unreadable_name(entry.name) and entry.is_file():
                         result[slug] = page_signature(entry.stat(), looked_ns)
+        except FileNotFoundError:
+            return {}, {}
         except OSError as error:
-            raise _unreadable_people(error) from error
-        return result
+            raise FamiliarError(
+                f"{PEOPLE_DIR!r} cannot be read: {error.strerror}", hint="Check its permissions."
+            ) from error
+        return result, {PEOPLE_DIR: folder}
 
     def _read_page(self, page: str, signature: str) -> NamedPerson:
         try:
@@ -497,12 +464,6 @@ class Aliases(PageIndex[NamedPerson]):
 def _slugs_of(slugs: object) -> list[str]:
     listed = slugs if isinstance(slugs, list) else [slugs]
     return [slug for slug in listed if isinstance(slug, str)]
-
-
-def _unreadable_people(error: OSError) -> FamiliarError:
-    return FamiliarError(
-        f"{PEOPLE_DIR!r} cannot be read: {error.strerror}", hint="Check its permissions."
-    )
 
 
 def _bare_keys(keys: Iterable[str]) -> Iterator[str]:

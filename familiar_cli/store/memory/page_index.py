@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from abc import ABC, abstractmethod
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 from familiar_cli.base import sqlite
 from familiar_cli.base.errors import FamiliarError, LockedError
 from familiar_cli.base.files import remove, stamp_of
-from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.base.times.clock import stopwatch_s, wall_ns
 from familiar_cli.store.memory.layout import INDEX_DIR
 from familiar_cli.store.memory.store.watch import quiet_since
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from familiar_cli.store.memory.store.files import MemoryHead
     from familiar_cli.store.memory.store.store import MemoryStore
+
+MOST_STATS: Final = 250
+"""Of more pages only the directories are checked, unless a thorough refresh is requested."""
 
 _BUSY_S: Final = 0.5
 _BATCH: Final = 500
@@ -37,6 +41,9 @@ class PageIndex(ABC, Generic[PageT]):
     """Name of the index in errors."""
 
     FILE: ClassVar[str]
+    SIGNATURES: ClassVar[str]
+    """The query of the pages in it, each with its signature."""
+
     VERSION: ClassVar[int]
     TABLES: ClassVar[tuple[str, ...]]
     """Statements that create the tables, one of which is `state`."""
@@ -92,13 +99,51 @@ class PageIndex(ABC, Generic[PageT]):
         with self._writing() as database:
             database.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", state.items())
 
+    def refresh(self, *, thorough: bool = False, within_s: float = inf) -> int:
+        """Read new and changed pages. Progress is kept if interrupted.
+
+        Args:
+            thorough: Check every page even where the directories are unchanged.
+            within_s: Time limit in seconds after which no further page is started.
+
+        Returns:
+            Number of pages still to read.
+
+        Raises:
+            FamiliarError: A directory or the index cannot be used.
+        """
+        if self._is_current() or (not thorough and self._is_fresh(self._state())):
+            return 0
+        there, folders = self._scan()
+        if not (there or self._exists()):
+            return 0
+        seen = {"count": str(len(there)), "folders": json.dumps(folders)}
+        return self._read_changed(there, dict(self._rows(self.SIGNATURES)), seen, within_s)
+
+    def _is_fresh(self, state: Mapping[str, str]) -> bool:
+        """Tell whether there are many pages, in directories that have not changed."""
+        if int(state.get("count", 0)) <= MOST_STATS:
+            return False
+        looked_ns = wall_ns()
+        try:
+            return all(
+                page_signature(os.stat(os.path.join(self._root, *name.split("/"))), looked_ns)
+                == known
+                for name, known in json.loads(state["folders"]).items()
+            )
+        except (OSError, ValueError, KeyError):
+            return False
+
+    @abstractmethod
+    def _scan(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the signatures of all pages, and of their directories."""
+
     def _read_changed(
         self,
         there: Mapping[str, str],
         known: Mapping[str, str],
         seen: Mapping[str, str],
-        *,
-        within_s: float = inf,
+        within_s: float,
     ) -> int:
         """Read new and changed pages, and drop deleted ones.
 

@@ -37,11 +37,10 @@ from familiar_cli.store.memory.pages.visible_lines import visible_in
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from familiar_cli.store.memory.store.store import MemoryStore
 
-MOST_STATS: Final = 250
 DIRS: Final = (PEOPLE_DIR, TOPICS_DIR, PLACES_DIR)
 """Directories whose pages can have relations."""
 
@@ -131,6 +130,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
 
     WHAT = "The graph of relations"
     FILE = "relations.sqlite"
+    SIGNATURES = "SELECT path, signature FROM pages"
     VERSION = 3
     TABLES = (
         "CREATE TABLE pages (path TEXT PRIMARY KEY, signature TEXT, title TEXT, same TEXT)",
@@ -159,34 +159,19 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         return self._kinds
 
     def refresh(self, *, thorough: bool = False, within_s: float = inf) -> int:
-        """Read changed pages, people first.
+        """Read changed pages, people first; all of them once the kinds of relations change.
 
-        Args:
-            thorough: Check every page even where the directories are unchanged.
-            within_s: Time limit in seconds after which no further page is started; progress is
-                kept.
-
-        Returns:
-            Number of pages still to read.
-
-        Raises:
-            FamiliarError: The index cannot be used.
+        See `PageIndex.refresh`.
         """
         self._kinds = None
         if self._is_current():
             return 0
         known_kinds = sha256_of(json.dumps(sorted(self.kinds.known)))
-        state = self._state()
-        if not thorough and _is_fresh(self._root, state, known_kinds):
-            return 0
-        there, directories = self._scan()
-        if state.get("kinds") != known_kinds:
+        if self._state().get("kinds") != known_kinds:
             with self._writing() as database:
                 database.execute("UPDATE pages SET signature = ''")
-            self._keep({"kinds": known_kinds, "dirs": ""})
-        before = dict(self._rows("SELECT path, signature FROM pages"))
-        seen = {"count": str(len(there)), "dirs": json.dumps(directories)}
-        return self._read_changed(there, before, seen, within_s=within_s)
+            self._keep({"kinds": known_kinds, "folders": ""})
+        return super().refresh(thorough=thorough, within_s=within_s)
 
     def around(
         self, rel_path: str, depth: int = 1, *, viewer: Viewer, most: int = 200, links: bool = True
@@ -408,7 +393,6 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
                 database.execute("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def _scan(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the signatures of all pages and of their directories."""
         result: dict[str, str] = {}
         directories: dict[str, str] = {}
         for name in DIRS:
@@ -427,21 +411,6 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
                         look = os.stat(os.path.join(self._root, *below.split("/")))
                         directories[below] = page_signature(look, looked_ns)
         return result, directories
-
-
-def _is_fresh(root: str, state: Mapping[str, str], kinds: str) -> bool:
-    """Tell whether checking the directories was enough."""
-    if state.get("kinds") != kinds or int(state.get("count", 0)) <= MOST_STATS:
-        return False
-    looked_ns = wall_ns()
-    try:
-        known = json.loads(state["dirs"])
-        return all(
-            page_signature(os.stat(os.path.join(root, *name.split("/"))), looked_ns) == was
-            for name, was in known.items()
-        )
-    except (OSError, ValueError, KeyError):
-        return False
 
 
 def _without_suffix(rel_path: str) -> str:

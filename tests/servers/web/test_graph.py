@@ -31,6 +31,13 @@ See [Bees](../topics/bees.md).
 """
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Pages that wait for all files, however busy the machine is."""
+    for module in ("relation_pages", "people_pages"):
+        monkeypatch.setattr(f"familiar_cli.servers.web.{module}.READ_S", 60.0)
+
+
 @pytest.fixture
 def client():
     topic = "# Bees & </svg><script>alert(1)</script>\n"

@@ -10,7 +10,7 @@ import sqlite3
 import pytest
 
 from familiar_cli.base import files
-from familiar_cli.store.memory import aliases as module
+from familiar_cli.store.memory import page_index
 from familiar_cli.store.memory.aliases import Aliases, SharedName
 from familiar_cli.store.memory.layout import ALIASES_JSON
 from familiar_cli.store.memory.store.store import MemoryStore
@@ -182,7 +182,7 @@ def test_an_edit_within_the_same_moment_is_seen(store, names) -> None:
 def test_in_a_large_directory_an_edit_in_place_is_seen_by_a_thorough_look(
     store, names, monkeypatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_STATS", 2)
+    monkeypatch.setattr(page_index, "MOST_STATS", 2)
     for number in range(4):
         person(store, f"discord-{number}", f"Nicky{number}")
     age(store, monkeypatch)
@@ -195,7 +195,7 @@ def test_in_a_large_directory_an_edit_in_place_is_seen_by_a_thorough_look(
 
 
 def test_in_a_large_directory_a_file_that_comes_is_seen_at_once(store, names, monkeypatch) -> None:
-    monkeypatch.setattr(module, "MOST_STATS", 2)
+    monkeypatch.setattr(page_index, "MOST_STATS", 2)
     for number in range(4):
         person(store, f"discord-{number}", f"Nicky{number}")
     age(store, monkeypatch)
@@ -207,7 +207,7 @@ def test_in_a_large_directory_a_file_that_comes_is_seen_at_once(store, names, mo
 def test_in_a_large_directory_no_file_is_looked_at_while_nothing_changes(
     store, names, monkeypatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_STATS", 2)
+    monkeypatch.setattr(page_index, "MOST_STATS", 2)
     for number in range(4):
         person(store, f"discord-{number}", f"Nicky{number}")
     age(store, monkeypatch)
