@@ -130,7 +130,7 @@ def summary_tokens(layers: Mapping[Layer, int], phrases: Phrases, counter: Token
     return max(layers[Layer.history_summary] - title, 1)
 
 
-class Summariser:
+class Summariser(Struct, eq=False):
     """Makes summaries with a model.
 
     Args:
@@ -144,28 +144,15 @@ class Summariser:
         on_answer: Called with the tokens of each prompt and reply.
     """
 
-    def __init__(
-        self,
-        summaries: Summaries,
-        model: ChatModel,
-        counter: TokenCounter,
-        limits: SummaryLimits,
-        *,
-        name: str,
-        label: Callable[[str], str],
-        zone: tzinfo | None = None,
-        labels: Callable[[], Labels] = Labels,
-        on_answer: Callable[[int, int], None] = lambda *_: None,
-    ) -> None:
-        self._summaries = summaries
-        self._model = model
-        self._counter = counter
-        self._limits = limits
-        self._name = name
-        self._label = label
-        self._zone = zone
-        self._labels = labels
-        self._on_answer = on_answer
+    summaries: Summaries
+    model: ChatModel
+    counter: TokenCounter
+    limits: SummaryLimits
+    name: str
+    label: Callable[[str], str]
+    zone: tzinfo | None = None
+    labels: Callable[[], Labels] = Labels
+    on_answer: Callable[[int, int], None] = lambda *_: None
 
     async def refresh(self, scope: str, through_id: int, rules: PrivacyRules) -> int:
         """Update the summary of a scope, and return the number of steps.
@@ -178,16 +165,16 @@ class Summariser:
             ModelError: A step failed; the results of earlier steps stay.
             FamiliarError: A step could not be stored.
         """
-        if self._summaries.latest(scope, rules) is None:
-            self._summaries.forget(scope)  # its sources have become private since
-        for step in range(self._limits.steps):
-            old = self._summaries.latest(scope, rules)
+        if self.summaries.latest(scope, rules) is None:
+            self.summaries.forget(scope)  # its sources have become private since
+        for step in range(self.limits.steps):
+            old = self.summaries.latest(scope, rules)
             after_id = old.last_turn_id if old else 0
-            turns = self._summaries.turns(scope, after_id, through_id, TURNS_AT_ONCE, rules)
+            turns = self.summaries.turns(scope, after_id, through_id, TURNS_AT_ONCE, rules)
             if not turns:
                 return step
             await self._step(scope, old, turns, rules)
-        return self._limits.steps
+        return self.limits.steps
 
     async def _step(
         self, scope: str, old: Summary | None, turns: list[Turn], rules: PrivacyRules
@@ -196,22 +183,22 @@ class Summariser:
         before = old.text if old else ""
         texts, batch = self._batch(before, turns)
         words = self._words(before, texts)
-        messages = summary_messages(before, texts, name=self._name, words=words)
-        completion = await self._model.complete(self._model.prepare(messages, stream=False))
-        self._on_answer(*tokens_of(messages, completion, self._counter.count))
+        messages = summary_messages(before, texts, name=self.name, words=words)
+        completion = await self.model.complete(self.model.prepare(messages, stream=False))
+        self.on_answer(*tokens_of(messages, completion, self.counter.count))
         text, cut = self._checked(completion, before)
         last = place_of(batch[-1])
         after_id = old.last_turn_id if old else 0
 
         def is_current() -> bool:
-            there = self._summaries.turns(scope, after_id, last, len(batch), rules)
+            there = self.summaries.turns(scope, after_id, last, len(batch), rules)
             is_same = [turn.id for turn in there] == [turn.id for turn in batch]
-            return is_same and self._summaries.latest(scope, rules) == old
+            return is_same and self.summaries.latest(scope, rules) == old
 
         summary = Summary(scope, last, text, now(), completion.model, cut)
         channel_ids = {turn.channel_id for turn in batch}
-        inherited = self._summaries.channels(old.scope) if old and old.scope != scope else ()
-        self._summaries.keep(summary, channel_ids.union(inherited), is_current=is_current)
+        inherited = self.summaries.channels(old.scope) if old and old.scope != scope else ()
+        self.summaries.keep(summary, channel_ids.union(inherited), is_current=is_current)
 
     def _batch(self, before: str, turns: list[Turn]) -> tuple[list[str], list[Turn]]:
         """Return the texts of the first turns that fit, and those turns.
@@ -219,22 +206,20 @@ class Summariser:
         Raises:
             BadReplyError: The instructions alone fill the model's window.
         """
-        room = min(self._limits.batch_tokens, self._room(before))
+        room = min(self.limits.batch_tokens, self._room(before))
         if room < _LEAST_ROOM:
             raise BadReplyError(
-                f"The model {self._model.name!r} can read only {self._model.context_tokens} "
+                f"The model {self.model.name!r} can read only {self.model.context_tokens} "
                 "tokens: too few to summarise turns",
                 hint="Give the slot `history_summary` a model with a larger context.",
             )
         texts: list[str] = []
-        labels = self._labels().joined(turn.author for turn in turns)
+        labels = self.labels().joined(turn.author for turn in turns)
         for turn in turns:
-            text = turn_text(
-                turn, name=self._name, label=self._label, zone=self._zone, labels=labels
-            )
-            cost = self._counter.count(text) + 1
+            text = turn_text(turn, name=self.name, label=self.label, zone=self.zone, labels=labels)
+            cost = self.counter.count(text) + 1
             if cost > room and not texts:
-                text, cost = cut_to(text, room - 2, self._counter.count) + " …", room
+                text, cost = cut_to(text, room - 2, self.counter.count) + " …", room
             if cost > room:
                 break
             texts.append(text)
@@ -242,18 +227,18 @@ class Summariser:
         return texts, turns[: len(texts)]
 
     def _room(self, before: str) -> int:
-        frame = summary_messages(before, (), name=self._name, words=1000)
-        used = sum(MESSAGE_TOKENS + self._counter.count(m["content"]) for m in frame)
-        return self._model.context_tokens - self._model.max_tokens - PROMPT_TOKENS - used
+        frame = summary_messages(before, (), name=self.name, words=1000)
+        used = sum(MESSAGE_TOKENS + self.counter.count(m["content"]) for m in frame)
+        return self.model.context_tokens - self.model.max_tokens - PROMPT_TOKENS - used
 
     @property
     def _most_tokens(self) -> int:
         """The maximum tokens of a summary: its room in a prompt, and the model's output limit."""
-        return max(min(self._limits.summary_tokens, self._model.max_tokens * 9 // 10), 1)
+        return max(min(self.limits.summary_tokens, self.model.max_tokens * 9 // 10), 1)
 
     def _words(self, before: str, texts: list[str]) -> int:
-        new = sum(self._counter.count(text) for text in texts)
-        target = max(self._counter.count(before) + new // RATIO, LEAST_TOKENS)
+        new = sum(self.counter.count(text) for text in texts)
+        target = max(self.counter.count(before) + new // RATIO, LEAST_TOKENS)
         return max(int(min(target, self._most_tokens) * _WORDS_PER_TOKEN), 10)
 
     def _checked(self, completion: Completion, before: str) -> tuple[str, bool]:
@@ -269,16 +254,16 @@ class Summariser:
             raise self._bad("was stopped by the server's content filter")
         if completion.finish_reason == "length":
             text, cut = text[: max(sentence_ends(text), default=len(text))].rstrip(), True
-        if self._counter.count(text) > self._most_tokens:
-            text, cut = cut_to(text, self._most_tokens, self._counter.count), True
-        was, is_now = self._counter.count(before), self._counter.count(text)
+        if self.counter.count(text) > self._most_tokens:
+            text, cut = cut_to(text, self._most_tokens, self.counter.count), True
+        was, is_now = self.counter.count(before), self.counter.count(text)
         if not text or is_now * _SHRINK < was:
             raise self._bad(f"would have shrunk from {was} to {is_now} tokens")
         return text, cut
 
     def _bad(self, what: str) -> BadReplyError:
         return BadReplyError(
-            f"The new summary of {self._model.name!r} {what}; the previous one is kept",
+            f"The new summary of {self.model.name!r} {what}; the previous one is kept",
             hint="It is retried later. To use another model: `familiar config set "
             "llm.slots.history_summary.model NAME`.",
         )
@@ -300,7 +285,7 @@ class DueSummary(Struct, frozen=True):
         return f"{SLOT}:{self.scope}"
 
 
-class SummaryKeeper:
+class SummaryKeeper(Struct, eq=False):
     """Keeps the summaries up to date with the conversation.
 
     Args:
@@ -312,22 +297,12 @@ class SummaryKeeper:
         background: Returns the background pass of a scope.
     """
 
-    def __init__(
-        self,
-        summaries: Summaries,
-        rules: Callable[[], PrivacyRules],
-        every: int,
-        summariser: Callable[[], Summariser],
-        jobs: Jobs,
-        *,
-        background: Callable[[str], Pass],
-    ) -> None:
-        self._summaries = summaries
-        self._rules = rules
-        self._every = every
-        self._summariser = summariser
-        self._background = background
-        self._jobs = jobs
+    summaries: Summaries
+    rules: Callable[[], PrivacyRules]
+    every: int
+    summariser: Callable[[], Summariser]
+    jobs: Jobs
+    background: Callable[[str], Pass]
 
     def look_back(self, trace: Trace) -> DueSummary | None:
         """Schedule the summary that a turn has made due, if any.
@@ -338,10 +313,10 @@ class SummaryKeeper:
         due = self._due(trace)
         if due is None:
             return None
-        self._summaries.want(due.scope, due.through_id)
-        if self._background(due.scope).retry_in_s:
+        self.summaries.want(due.scope, due.through_id)
+        if self.background(due.scope).retry_in_s:
             return None
-        if not self._jobs.add(due.name, lambda: self._refresh(due)):
+        if not self.jobs.add(due.name, lambda: self._refresh(due)):
             return None
         return due
 
@@ -353,7 +328,7 @@ class SummaryKeeper:
         """
         due = self._due(trace)
         if due is not None:
-            self._summaries.want(due.scope, due.through_id)
+            self.summaries.want(due.scope, due.through_id)
 
     async def catch_up(self) -> None:
         """Update every due summary.
@@ -361,33 +336,33 @@ class SummaryKeeper:
         Raises:
             FamiliarError: One could not be made; it is retried later.
         """
-        rules = self._rules()
-        for scope in self._summaries.scopes():
-            latest = self._summaries.latest(scope, rules)
+        rules = self.rules()
+        for scope in self.summaries.scopes():
+            latest = self.summaries.latest(scope, rules)
             after_id = latest.last_turn_id if latest else 0
-            through_id = self._summaries.wanted(scope)
-            is_read = scope in {PUBLIC, self._summaries.scope_of(scope, rules)}
-            is_read = is_read and not self._background(scope).retry_in_s
-            if is_read and self._summaries.count(scope, after_id, through_id, 1, rules):
+            through_id = self.summaries.wanted(scope)
+            is_read = scope in {PUBLIC, self.summaries.scope_of(scope, rules)}
+            is_read = is_read and not self.background(scope).retry_in_s
+            if is_read and self.summaries.count(scope, after_id, through_id, 1, rules):
                 await self._refresh(DueSummary(scope, through_id, 0))
 
     def _due(self, trace: Trace) -> DueSummary | None:
-        if not self._every or trace.turn is None:
+        if not self.every or trace.turn is None:
             return None
-        rules = self._rules()
-        scope = self._summaries.scope_of(trace.channel_id, rules)
-        through_id = self._summaries.first_place(_shown_turns(trace)) - 1
-        latest = self._summaries.latest(scope, rules)
+        rules = self.rules()
+        scope = self.summaries.scope_of(trace.channel_id, rules)
+        through_id = self.summaries.first_place(_shown_turns(trace)) - 1
+        latest = self.summaries.latest(scope, rules)
         after_id = latest.last_turn_id if latest else 0
-        turns = self._summaries.count(scope, after_id, through_id, 10 * self._every, rules)
-        return DueSummary(scope, through_id, turns) if turns >= self._every else None
+        turns = self.summaries.count(scope, after_id, through_id, 10 * self.every, rules)
+        return DueSummary(scope, through_id, turns) if turns >= self.every else None
 
     async def _refresh(self, due: DueSummary) -> None:
         def work() -> Awaitable[int]:
-            return self._summariser().refresh(due.scope, due.through_id, self._rules())
+            return self.summariser().refresh(due.scope, due.through_id, self.rules())
 
         with suppress(LockedError):  # another process is updating it
-            await self._background(due.scope).run(work, wait_s=0)
+            await self.background(due.scope).run(work, wait_s=0)
 
 
 def _shown_turns(trace: Trace) -> list[int]:

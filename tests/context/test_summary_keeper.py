@@ -201,7 +201,7 @@ def test_work_that_is_broken_off_lets_go_of_its_lock(store) -> None:
         async def complete(self, request, on_text=None):
             await asyncio.sleep(30)
 
-    look._summariser = lambda: Summariser(
+    look.summariser = lambda: Summariser(
         Summaries(store), Slow([]), tokens.heuristic(), SummaryLimits(9, 900), name="A", label=str
     )
     assert jobs.drain(0.3).cancelled == (due.name,)

@@ -226,7 +226,7 @@ class FilterResult(Struct, frozen=True):
     why: str = ""
 
 
-class Filter:
+class Filter(Struct, eq=False):
     """Selects among passages.
 
     Args:
@@ -237,24 +237,13 @@ class Filter:
         answer_tokens: Maximum tokens of the answer.
     """
 
-    def __init__(
-        self,
-        open_model: Callable[[], ChatModel],
-        store: MemoryStore,
-        counter: TokenCounter,
-        *,
-        char: str,
-        strong: float,
-        answer_tokens: int,
-        deadline_s: float,
-    ) -> None:
-        self.deadline_s = deadline_s
-        self.answer_tokens = answer_tokens
-        self._open_model = open_model
-        self._store = store
-        self._counter = counter
-        self._char = char
-        self._strong = strong
+    open_model: Callable[[], ChatModel]
+    store: MemoryStore
+    counter: TokenCounter
+    char: str
+    strong: float
+    answer_tokens: int
+    deadline_s: float
 
     async def choose(
         self,
@@ -275,9 +264,9 @@ class Filter:
         Raises:
             FamiliarError: There is no reply.
         """
-        model, most = self._open_model(), min(room, self.answer_tokens)
+        model, most = self.open_model(), min(room, self.answer_tokens)
         words = max(most // _TOKENS_A_WORD, 10)
-        question = FilterQuestion(self._char, words, request.query, passages, people)
+        question = FilterQuestion(self.char, words, request.query, passages, people)
         completion = await ask_side_model(request.side_calls, NAME, model, first_messages(question))
         reply = read_reply(completion.text, is_cut=completion.finish_reason == "length")
         sources, searched = [passage.name for passage in passages], ""
@@ -309,20 +298,20 @@ class Filter:
             why = f"the filter's reply is not valid ({reply.text}), so all passages are used"
             return FilterResult(passages=tuple(passages), why=why + also)
         best = passages[0].strength
-        if best >= self._strong:
+        if best >= self.strong:
             why = (
                 "the filter found nothing relevant, but the best passage is strong enough "
                 f"({best:.2f} of "
-                f"filter.strong {self._strong:g}), so the first {FORWARDED} are kept"
+                f"filter.strong {self.strong:g}), so the first {FORWARDED} are kept"
             )
             return FilterResult(passages=tuple(passages[:FORWARDED]), why=why + also)
         return FilterResult(why=f"the filter found nothing relevant in it{also}")
 
     def _cut(self, reply: FilterChoice, most: int) -> tuple[str, str]:
         shortened = "the filter's answer is incomplete" if reply.is_cut else ""
-        if self._counter.count(reply.text) <= most:
+        if self.counter.count(reply.text) <= most:
             return reply.text, shortened
-        cut = cut_to(reply.text, most, self._counter.count)
+        cut = cut_to(reply.text, most, self.counter.count)
         return cut or reply.text, f"the filter's answer is longer than {most} tokens"
 
     def _grep(
@@ -351,15 +340,15 @@ class Filter:
         if len(pattern) > MOST_PATTERN_CHARS:
             raise LimitError(f"the pattern has {len(pattern)} characters")
         try:
-            return self._store.search(pattern).hits, "it searched for"
+            return self.store.search(pattern).hits, "it searched for"
         except UsageError:  # an invalid expression is searched as plain text
-            return self._store.search(regex.escape(pattern)).hits, "it searched for the words"
+            return self.store.search(regex.escape(pattern)).hits, "it searched for the words"
 
     def _line(self, hit: GrepHit, sight: Sight, seen: dict[str, PartlyHiddenFile | None]) -> str:
         """Return the visible text of a line around the match."""
         if hit.rel_path not in seen:
             try:
-                seen[hit.rel_path] = sight.of(hit.rel_path, self._store.read_file(hit.rel_path))
+                seen[hit.rel_path] = sight.of(hit.rel_path, self.store.read_file(hit.rel_path))
             except FamiliarError:
                 seen[hit.rel_path] = None
         file = seen[hit.rel_path]

@@ -543,7 +543,7 @@ _MOST_TITLE_CHARS: Final = 60
 _MOST_PEOPLE: Final = 20
 
 
-class RelationsProvider:
+class RelationsProvider(Struct, eq=False):
     """Provides relations. They are data: nothing in them is expanded.
 
     Args:
@@ -555,35 +555,24 @@ class RelationsProvider:
         zone: The familiar's timezone; None for the system's.
     """
 
-    name: Final = "relations"
-    looks_at: Final = "the section Relations in the files of people who take part or are named"
+    name = "relations"
+    looks_at = "the section Relations in the files of people who take part or are named"
 
-    def __init__(
-        self,
-        present: Callable[[ContextRequest], Iterable[str]],
-        named: Callable[[ContextRequest], Iterable[str]],
-        graph: Callable[[], RelationIndex],
-        counter: TokenCounter,
-        *,
-        on_unread: Callable[[], None],
-        zone: tzinfo | None = None,
-        deadline_s: float = 2.0,
-    ) -> None:
-        self._present = present
-        self._named = named
-        self._graph = graph
-        self._counter = counter
-        self._on_unread = on_unread
-        self._zone = zone
-        self.deadline_s = deadline_s
+    present: Callable[[ContextRequest], Iterable[str]]
+    named: Callable[[ContextRequest], Iterable[str]]
+    graph: Callable[[], RelationIndex]
+    counter: TokenCounter
+    on_unread: Callable[[], None]
+    zone: tzinfo | None = None
+    deadline_s: float = 2.0
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the lines as one piece, or what went wrong."""
         try:
-            names = [people_path(slug) for slug in self._named(request)]
-            present = [people_path(slug) for slug in self._present(request)]
+            names = [people_path(slug) for slug in self.named(request)]
+            present = [people_path(slug) for slug in self.present(request)]
             people = list(dict.fromkeys([*names, *present]))[:_MOST_PEOPLE]
-            with closing(self._graph()) as graph:
+            with closing(self.graph()) as graph:
                 unread = graph.refresh(within_s=REFRESH_SHARE * self.deadline_s)
                 people = list(dict.fromkeys(map(graph.main, people)))
                 edges = self._visible_edges(graph, people, request)
@@ -591,7 +580,7 @@ class RelationsProvider:
         except FamiliarError as error:
             return [_person_contribution(problem=str(error))]
         if unread:
-            self._on_unread()
+            self.on_unread()
         late = f"the relations of {counted(unread, 'page')} were not read in time"
         pieces = [_person_contribution(problem=late)] if unread and request.viewer.is_owner else []
         if edges:
@@ -602,7 +591,7 @@ class RelationsProvider:
         self, graph: RelationIndex, people: list[str], request: ContextRequest
     ) -> list[Edge]:
         """Return the visible relations, each once: lasting ones first, then by importance."""
-        today = to_zone(request.at, self._zone).date().isoformat()
+        today = to_zone(request.at, self.zone).date().isoformat()
         may = [
             edge
             for edge in graph.edges(people)
@@ -622,7 +611,7 @@ class RelationsProvider:
         lines, text = [phrases.related], phrases.related
         for edge in edges:
             longer = "\n".join([*lines, line_of(edge, titles, phrases)])
-            if self._counter.count(longer) > MOST_TOKENS:
+            if self.counter.count(longer) > MOST_TOKENS:
                 break
             lines.append(line_of(edge, titles, phrases))
             text = longer

@@ -191,7 +191,7 @@ NOTE: Final = 94
 INJECT: Final = 93
 
 
-class NotesProvider:
+class NotesProvider(Struct, eq=False):
     """Provides the texts that settings insert, at SillyTavern's places.
 
     Args:
@@ -201,41 +201,32 @@ class NotesProvider:
         store: The history, which counts a channel's turns.
     """
 
-    name: Final = "notes"
+    name = "notes"
 
-    def __init__(
-        self,
-        note: NoteSettings,
-        inject: Mapping[str, InjectSettings],
-        macros: Callable[[ContextRequest], Macros],
-        store: HistoryStore,
-        *,
-        deadline_s: float = 2.0,
-    ) -> None:
-        self.deadline_s = deadline_s
-        self._note = note
-        self._inject = inject
-        self._macros = macros
-        self._store = store
+    note: NoteSettings
+    inject: Mapping[str, InjectSettings]
+    macros: Callable[[ContextRequest], Macros]
+    store: HistoryStore
+    deadline_s: float = 2.0
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the note, if it is its turn, and the other texts in the order of the file."""
-        if not self._note.text.strip() and not any(e.text.strip() for e in self._inject.values()):
+        if not self.note.text.strip() and not any(e.text.strip() for e in self.inject.values()):
             return []
-        macros = self._macros(request)
+        macros = self.macros(request)
         note = [self._noted(macros)] if self._is_due(request) else []
         return [*note, *self._inserted(macros)]
 
     def _is_due(self, request: ContextRequest) -> bool:
         """Tell whether the note is due in this turn."""
-        interval = self._note.interval
-        if not self._note.text.strip() or not interval:
+        interval = self.note.interval
+        if not self.note.text.strip() or not interval:
             return False
         # What is being said now counts, too.
-        return interval == 1 or (self._store.said_count(request.channel_id) + 1) % interval == 0
+        return interval == 1 or (self.store.said_count(request.channel_id) + 1) % interval == 0
 
     def _noted(self, macros: Macros) -> Contribution:
-        note = self._note
+        note = self.note
         in_chat = note.place == "depth"
         return Contribution(
             layer=Layer.author_note,
@@ -258,6 +249,6 @@ class NotesProvider:
                 role=entry.role,  # type: ignore[arg-type]  # the schema checks it
                 depth=entry.depth,
             )
-            for name, entry in self._inject.items()
+            for name, entry in self.inject.items()
             if entry.text.strip()
         ]
