@@ -381,7 +381,7 @@ def test_a_sync_that_ends_at_any_step_is_carried_on_by_the_next(
     laptop.sync(remote)
     desk = second(remote)
     codes = set()
-    step = 3 if IS_NIGHT else 10
+    step = 3 if IS_NIGHT else 15
     for last in range(1, 200, step):
         desk.commit(f"theirs {last}", **{f"theirs{last}": f"- {last}\n"})
         desk.store.append_file("shared.md", f"- theirs {last}\n")

@@ -21,6 +21,7 @@ from familiar_cli.servers.chat_api.conversations import Conversations, LineFinde
 from familiar_cli.store.history.marks import supersede_turn
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.store import HistoryStore
+from tests.support.cases import IS_NIGHT
 
 ME = Author("cli", "anna")
 PICK = st.integers(0, 1_000)
@@ -173,7 +174,7 @@ class Program(RuleBasedStateMachine):
 
 
 TestProgram = Program.TestCase
-TestProgram.settings = settings(max_examples=25, stateful_step_count=25)
+TestProgram.settings = settings(max_examples=25, stateful_step_count=25 if IS_NIGHT else 15)
 
 
 def test_a_damaged_file_of_lines_is_made_again(tmp_path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
 
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history.store import HistoryStore
 from tests.servers.chat_api.test_clients import FOLLOW_UPS, LIBRE_CHAT, OPEN_WEBUI, TITLE
 from tests.support.serving import Serving, assistant, serving, user
-from tests.support.world import data, live
+from tests.support.world import home, live
 
 
 @dataclass
@@ -47,8 +50,9 @@ class Page:
         self.shown.append(assistant(found.json()["choices"][0]["message"]["content"]))
 
     def check(self) -> None:
-        turns = data("history", "show", "--channel", self.channel)["turns"]
-        assert [turn["content"] for turn in turns] == [line["content"] for line in self.shown]
+        with closing(HistoryStore(home() / "ada" / "history.db")) as store:
+            turns = store.recent(self.channel, 99, viewer=OWNER)
+        assert [turn.content for turn in turns] == [line["content"] for line in self.shown]
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ async def test_a_day_is_read_by_its_date_whichever_instance_wrote_it():
 
 
 async def test_a_long_file_comes_in_pages_that_make_it_whole():
-    lines = [f"- {number}: the quick brown fox jumps over it" for number in range(2000)]
+    lines = [f"- {number}: the quick brown fox jumps over it" for number in range(1200)]
     live(notes="\n".join(["# Notes", *lines]))
     asked, read = {"path": "notes.md"}, []
     async with asking() as client:
@@ -215,7 +215,7 @@ async def test_one_line_longer_than_a_page_comes_in_parts():
 
 
 async def test_a_cursor_counts_for_its_own_call_and_for_what_it_was_made_of():
-    root = live(notes="- word\n" * 9000)
+    root = live(notes="- word\n" * 5000)
     async with asking() as client:
         first = await called(client, "memory_read", path="notes.md")
         other = await client.call_tool("memory_read", {"path": "x.md", "cursor": first["next"]})
