@@ -11,6 +11,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.files import read_plain
@@ -312,7 +314,7 @@ def _decode_line(line: bytes) -> str:
         raise BadLineError("it is not UTF-8") from error
 
 
-class HistoryConversations:
+class HistoryConversations(Struct, eq=False):
     """Converts the history to turn files, and others' files to turns.
 
     Args:
@@ -322,19 +324,12 @@ class HistoryConversations:
         pictures: The familiar's directory if pictures of turns are synced, too; else None.
     """
 
-    def __init__(
-        self,
-        history: HistoryStore,
-        configs: ChannelConfigs,
-        about: bytes = b"",
-        pictures: Path | None = None,
-    ) -> None:
-        self.history = history
-        self._pictures = pictures
-        self._configs = configs
-        self.about = about
-        self._untrusted: Collection[str] = ()
-        self._existing_through: int | None = None
+    history: HistoryStore
+    configs: ChannelConfigs
+    about: bytes = b""
+    pictures: Path | None = None
+    _untrusted: Collection[str] = ()
+    _existing_through: int | None = None
 
     def restrict(self, own: str, untrusted: Collection[str]) -> None:
         """Accept facts about others from trusted instances only, from now on.
@@ -371,7 +366,7 @@ class HistoryConversations:
         Args:
             known: Paths of what this instance and others have sent.
         """
-        paths = stored_pictures(self._pictures) if self._pictures else {}
+        paths = stored_pictures(self.pictures) if self.pictures else {}
         return {
             path: file
             for path, file in paths.items()
@@ -386,14 +381,14 @@ class HistoryConversations:
         Raises:
             FamiliarError: They cannot be written.
         """
-        if self._pictures is None:
+        if self.pictures is None:
             return
-        paths = stored_pictures(self._pictures)
+        paths = stored_pictures(self.pictures)
         for path, id_ in past.tree(commit).items():
             directory, _, name = path.rpartition("/")
             is_new = directory == DIRECTORY and FILE.fullmatch(name) and path not in paths
             if is_new and is_mentioned(name.partition(".")[0], self.history):
-                put_picture(self._pictures / path, past.read(id_))
+                put_picture(self.pictures / path, past.read(id_))
 
     def orders(self) -> bytes:
         """Encode the forget orders that these turns comply with."""
@@ -407,9 +402,9 @@ class HistoryConversations:
             ConfigError: A channel's file cannot be read.
         """
         result = {}
-        private = self._configs.private()
+        private = self.configs.private()
         for channel_id in sorted(private):
-            kind = self._configs.read(channel_id).settings.kind
+            kind = self.configs.read(channel_id).settings.kind
             result[channel_id] = kind if kind in PRIVATE_KINDS else min(PRIVATE_KINDS)
         if not result:
             return b""
@@ -428,9 +423,9 @@ class HistoryConversations:
         except (ValueError, AttributeError, RecursionError) as error:
             raise BadInputError("What it states about its channels is inconsistent") from error
         for channel_id, kind in rows.items():
-            is_set = channel_id.strip() and "kind" in self._configs.read(channel_id).tables
+            is_set = channel_id.strip() and "kind" in self.configs.read(channel_id).tables
             if channel_id.strip() and not is_set and kind in PRIVATE_KINDS:
-                self._configs.set_values(channel_id, {"kind": kind})
+                self.configs.set_values(channel_id, {"kind": kind})
 
     def _scope_of(self, instance: str) -> incoming.FactScope:
         return incoming.FactScope(instance not in self._untrusted, self._existing_through)

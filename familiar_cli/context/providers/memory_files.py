@@ -76,28 +76,19 @@ class _VisibleFile(Struct, frozen=True):
         return "\n".join(shown).strip()
 
 
-class DeskProvider:
+class DeskProvider(Struct, eq=False):
     """Provides reminders, tasks and the scratchpad. A file is data: nothing in it is expanded.
 
     Args:
         zone: The familiar's timezone; None for the system's.
     """
 
-    name: Final = "desk"
-    looks_at: Final = (
-        f"{layout.REMINDERS}, {layout.TASKS}, {layout.SCRATCH} and {layout.CONFLICTS_LIST}"
-    )
+    name = "desk"
+    looks_at = f"{layout.REMINDERS}, {layout.TASKS}, {layout.SCRATCH} and {layout.CONFLICTS_LIST}"
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        zone: tzinfo | None,
-        *,
-        deadline_s: float = 2.0,
-    ) -> None:
-        self.deadline_s = deadline_s
-        self._store = store
-        self._zone = zone
+    store: MemoryStore
+    zone: tzinfo | None
+    deadline_s: float = 2.0
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the tasks, the scratchpad and what is due, as far as the tier has them."""
@@ -126,7 +117,7 @@ class DeskProvider:
         if higher := why_withheld(rel_path, request.tier):
             return higher
         if rel_path == layout.CONFLICTS_LIST:
-            return "" if self._store.exists(rel_path) else "no file is in conflict"
+            return "" if self.store.exists(rel_path) else "no file is in conflict"
         seen = self._seen(rel_path, request)
         if seen is None or rel_path == layout.SCRATCH:
             return "" if seen and seen.text() else "it is empty"
@@ -134,12 +125,12 @@ class DeskProvider:
             return "nothing in it is open"
         from familiar_cli.store.memory.desk import due_items  # noqa: PLC0415  # only where there is such a file
 
-        is_due = rel_path == layout.TASKS or due_items(seen.items(), request.at, self._zone)
+        is_due = rel_path == layout.TASKS or due_items(seen.items(), request.at, self.zone)
         return "" if is_due else "nothing in it is due yet"
 
     def _seen(self, rel_path: str, request: ContextRequest) -> _VisibleFile | None:
         try:
-            head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
+            head = self.store.read_head(rel_path, self.store.limits.max_file_bytes)
         except NotFoundError:
             return None
         spans = private_spans(head.text, request.viewer, rel_path)
@@ -151,7 +142,7 @@ class DeskProvider:
     def _reminders(self, seen: _VisibleFile, request: ContextRequest) -> Contribution | None:
         from familiar_cli.store.memory.desk import due_items  # noqa: PLC0415  # only where there is such a file
 
-        due = due_items(seen.items(), request.at, self._zone)
+        due = due_items(seen.items(), request.at, self.zone)
         listed = [_item_line(item, request.phrases) for item in due]
         text = "\n".join([request.phrases.due_reminders, *listed])
         return _desk_piece(seen, listed, due, text, DUE)
@@ -241,26 +232,19 @@ def digests_for(request: ContextRequest) -> list[str]:
     return sorted(paths, key=lambda path: digests.index(_plain(path)) if is_public[path] else 9)
 
 
-class DigestsProvider:
+class DigestsProvider(Struct, eq=False):
     """Provides the digests. A file is data: nothing in it is expanded.
 
     Args:
         count: Counts tokens.
     """
 
-    name: Final = "digests"
-    looks_at: Final = f"{layout.DIGEST_DIR}/short.md, mid.md and long.md"
+    name = "digests"
+    looks_at = f"{layout.DIGEST_DIR}/short.md, mid.md and long.md"
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        count: Callable[[str], int],
-        *,
-        deadline_s: float = 2.0,
-    ) -> None:
-        self.deadline_s = deadline_s
-        self._count = count
-        self._store = store
+    store: MemoryStore
+    count: Callable[[str], int]
+    deadline_s: float = 2.0
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the digests of the tier, what is longest ago first."""
@@ -294,7 +278,7 @@ class DigestsProvider:
         return higher or ("" if self._offers(rel_path, request) else "it is empty")
 
     def _cost(self, piece: Contribution) -> int:
-        return MESSAGE_TOKENS + self._count(piece.text)
+        return MESSAGE_TOKENS + self.count(piece.text)
 
     def _within(self, pieces: list[Contribution], share: int) -> list[Contribution]:
         """Split a digest: its newest part has priority within its share, the rest uses free room.
@@ -314,14 +298,14 @@ class DigestsProvider:
 
     def _divided(self, piece: Contribution, room: int) -> list[Contribution]:
         """Split a piece into its share and the rest, which has lower priority."""
-        head = cut_to(piece.text, room - MESSAGE_TOKENS, self._count) if room else ""
+        head = cut_to(piece.text, room - MESSAGE_TOKENS, self.count) if room else ""
         rest = piece.text[len(head) :].strip()
         later = replace(piece, text=rest, priority=piece.priority - _BEYOND)
         return [*([replace(piece, text=head)] if head else []), *([later] if rest else [])]
 
     def _offers(self, rel_path: str, request: ContextRequest) -> list[Contribution]:
         try:
-            head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
+            head = self.store.read_head(rel_path, self.store.limits.max_file_bytes)
         except NotFoundError:
             return []
         except FamiliarError as error:

@@ -53,7 +53,7 @@ class Pinned(Struct, frozen=True):
     found: Pins = field(default_factory=Pins)
 
 
-class PinnedMemory:
+class PinnedMemory(Struct, eq=False):
     """The pins of one turn, looked up once for all callers.
 
     Args:
@@ -62,19 +62,12 @@ class PinnedMemory:
         sight: Returns the filter of visible memory in a turn.
     """
 
-    def __init__(
-        self,
-        find: Callable[[], Pins],
-        store: MemoryStore,
-        counter: TokenCounter,
-        sight: Callable[[ContextRequest], Sight],
-    ) -> None:
-        self._find = find
-        self._store = store
-        self._counter = counter
-        self._sight = sight
-        self._lock = Lock()
-        self._last: tuple[ContextRequest, Pinned] | None = None
+    find: Callable[[], Pins]
+    store: MemoryStore
+    counter: TokenCounter
+    sight: Callable[[ContextRequest], Sight]
+    _lock: Lock = field(default_factory=Lock)
+    _last: tuple[ContextRequest, Pinned] | None = None
 
     def of(self, request: ContextRequest) -> Pinned:
         """Return the pins for the prompt of `request`."""
@@ -84,8 +77,8 @@ class PinnedMemory:
             return self._last[1]
 
     def _read(self, request: ContextRequest) -> Pinned:
-        pins = self._find()
-        sight = self._sight(request)
+        pins = self.find()
+        sight = self.sight(request)
         pieces = [self._piece(path, sight, request) for path in pins.rel_paths]
         pieces += [
             _make_remark(path, f"it may be pinned, but {why}") for path, why in pins.problems
@@ -100,7 +93,7 @@ class PinnedMemory:
         contributions: dict[str, Contribution] = {}
         waiting: list[Contribution] = []
         for piece in pieces:
-            cost = MESSAGE_TOKENS + self._counter.count(piece.text)
+            cost = MESSAGE_TOKENS + self.counter.count(piece.text)
             if piece.text and piece.rel_path and cost <= room:
                 contributions[piece.rel_path] = piece
                 room -= cost
@@ -112,7 +105,7 @@ class PinnedMemory:
         if rel_path in _SELF or rel_path in loaded_whole(request.tier, request.viewer):
             return _make_remark(rel_path, "it is already included elsewhere in the prompt")
         try:
-            head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
+            head = self.store.read_head(rel_path, self.store.limits.max_file_bytes)
         except FamiliarError as error:
             return _problem_contribution(rel_path, f"it is pinned, but {error}")
         whole = sight.whole(rel_path, head.text)

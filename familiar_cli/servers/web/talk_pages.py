@@ -9,6 +9,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgspec import Struct
+
 from familiar_cli.actions.memory.due_work import begin_due_work, make_way
 from familiar_cli.actions.memory.past import learned_from, undo
 from familiar_cli.actions.memory.write_memory import remember_turn
@@ -262,7 +264,7 @@ def _read_spoken(text: str, author: Any) -> tuple[Spoken, ...]:  # noqa: ANN401
     return tuple(Spoken(role, words, author if role == "user" else None) for role, words in pairs)
 
 
-class TalkResponse:
+class TalkResponse(Struct, eq=False):
     """An ASGI response for a turn: streamed events, or a page at the end.
 
     If the browser disconnects, the turn is cancelled and its partial reply kept.
@@ -273,36 +275,28 @@ class TalkResponse:
         streams: Whether the browser accepts events.
     """
 
-    def __init__(
-        self,
-        turn: PageTurn,
-        draw: Callable[[ReplyEnd], Response],
-        leave: Callable[[], Awaitable[None]],
-        *,
-        streams: bool,
-    ) -> None:
-        self._turn = turn
-        self._draw = draw
-        self._leave = leave
-        self._streams = streams
+    turn: PageTurn
+    draw: Callable[[ReplyEnd], Response]
+    leave: Callable[[], Awaitable[None]]
+    streams: bool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
         try:
             playing = self._play(scope, receive, send)
-            await connection.play_while_connected(receive, playing, self._turn.cancel)
+            await connection.play_while_connected(receive, playing, self.turn.cancel)
         finally:
-            await self._leave()
+            await self.leave()
 
     async def _play(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._streams:
+        if self.streams:
             await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
-        events, styler = self._turn.follow(), Styler()
+        events, styler = self.turn.follow(), Styler()
         while not isinstance(event := await anext(events), ReplyEnd):
-            if self._streams:
+            if self.streams:
                 await _send_event(send, *self._event_of(event, styler))
-        page = await asyncio.to_thread(self._draw, event)
-        if not self._streams:
+        page = await asyncio.to_thread(self.draw, event)
+        if not self.streams:
             await page(scope, receive, send)
             return
         await _send_event(send, "page", bytes(page.body).decode("utf-8"))
@@ -312,12 +306,12 @@ class TalkResponse:
         """Return an event's name and data; text comes in styled runs, as `speech_html` draws it."""
         if isinstance(event, TurnNotice):
             return "wait", event.text
-        said = self._turn.said
+        said = self.turn.said
         if isinstance(event, str):
             return "text", list(shown_runs(styler, styler.feed(event)))
         if said and said.remake == "continue" and said.instead_of:
             return "begun", list(shown_runs(styler, styler.feed(said.instead_of.content)))
-        words, pictures = split_pictures(self._turn.root, self._turn.text)
+        words, pictures = split_pictures(self.turn.root, self.turn.text)
         shown = [(f"attachments/{name}", "picture") for name in pictures]
         return "begun", [*spoken_runs(words), *shown]
 
