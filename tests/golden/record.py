@@ -63,6 +63,7 @@ _UNSTABLE = re.compile(
 )
 _ID = re.compile(
     r"(?<=machine-)[0-9a-f]{4}"
+    r"|(?<=\dZ-)[0-9a-f]{8}"
     r"|(?<![0-9a-zA-Z])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{4,64}(?![0-9a-zA-Z])"
 )
 _PACKED = re.compile(r"[\d.,]+ [KM]?B of [\d.,]+ [KM]?B written")
