@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 from familiar_cli.cli.commands import serve as command
 from tests.support.server import Say
+from tests.support.serving import serving, user
 from tests.support.world import data, home, live, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,13 +162,11 @@ def test_the_log_follows_turns_as_they_come(serve) -> None:
     serve("Hello.")
     argv = [sys.executable, "-m", "familiar_cli", "serve", "log", "--json"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with process() as (_, ready):
+    with serving() as server:
         log = subprocess.Popen(argv, stdout=subprocess.PIPE, env=env, encoding="utf-8")
         try:
-            url = f"{ready['data']['url']}/v1/chat/completions"
             for text in ("One", "Two"):
-                body = {"model": "ada", "messages": [{"role": "user", "content": text}]}
-                httpx.post(url, json=body, timeout=30)
+                server.post(messages=[user(text)])
             lines = [json.loads(log.stdout.readline()) for _ in range(4)]
         finally:
             log.kill()
@@ -180,11 +180,9 @@ def test_the_log_of_all_familiars_is_merged_by_time(serve) -> None:
     (home() / "damaged").mkdir()
     (home() / "damaged" / "character.toml").write_text("[[", "utf-8")
     serve("Hello.")
-    with process("--log", "json") as (_, ready):
+    with serving() as server:
         for name, text in (("ada", "One"), ("bo", "Two"), ("ada", "Three")):
-            body = {"model": name, "messages": [{"role": "user", "content": text}]}
-            url = f"{ready['data']['url']}/v1/chat/completions"
-            httpx.post(url, json=body, timeout=30).raise_for_status()
+            server.post(model=name, messages=[user(text)]).raise_for_status()
     result = run("serve", "log", "--all", "--no-follow", "--lines", "5")
     turns = [line.split()[1:3] + line.split(": ")[1:] for line in result.stdout.splitlines()]
     assert turns == [
@@ -229,13 +227,11 @@ def test_the_log_is_exact_in_json(serve) -> None:
     assert data("serve", "log", "--no-follow") == {"turns": []}
 
 
-def test_settings_of_the_home_hold(serve) -> None:
+def test_settings_of_the_home_hold(listening) -> None:
     live("ada")
     (home() / "serve.toml").write_text('origins = ["http://page.example"]\n', encoding="utf-8")
-    with process() as (_, ready):
-        url = ready["data"]["url"]
-        headers = {"Origin": "http://page.example"}
-        reply = httpx.options(f"{url}/v1/models", headers=headers)
+    with serving(origins=listening().origins) as server:
+        reply = server.client.options("/v1/models", headers={"Origin": "http://page.example"})
     assert reply.headers["access-control-allow-origin"] == "http://page.example"
 
 
@@ -250,8 +246,7 @@ def test_a_wrong_setting_is_told_before_it_listens(text) -> None:
 
 def test_a_port_that_is_taken_is_told() -> None:
     live("ada")
-    with process() as (_, ready):
-        port = ready["data"]["url"].rpartition(":")[2]
-        result = run("serve", "--port", port)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("serve", "--port", str(taken.getsockname()[1]))
     assert result.exit_code == 3
     assert "--port 0" in result.stderr
