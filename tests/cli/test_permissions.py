@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
@@ -37,7 +39,13 @@ HIDDEN = {
     "ada/history.db": (("status",), ("history", "ls")),
     "ada/character.toml": (("status",), ("config", "set", "name", "x")),
 }
-CASES = [(place, argv) for place, commands in HIDDEN.items() for argv in commands]
+# Run commands in one process, and tell how each ended and what it said on stderr.
+EACH = """
+import json, sys
+from tests.support.world import run
+ended = [run(*argv, stdin="") for argv in json.loads(sys.argv[1])]
+print(json.dumps([(one.exit_code, one.stderr) for one in ended]))
+"""
 
 
 @pytest.fixture
@@ -51,11 +59,13 @@ def root():
     return made
 
 
-def as_others(*argv: str) -> subprocess.CompletedProcess[str]:
+def as_others(
+    *argv: str, program: Sequence[str] = ("-m", "familiar_cli")
+) -> subprocess.CompletedProcess[str]:
     options = ["--bounding-set", _AS_OTHERS[0], "--inh-caps", _AS_OTHERS[1]]
     without = [str(_SETPRIV), *options] if _IS_ROOT else []
     return subprocess.run(
-        [*without, sys.executable, "-m", "familiar_cli", *argv],
+        [*without, sys.executable, *program, *argv],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -65,22 +75,24 @@ def as_others(*argv: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(("place", "argv"), CASES, ids=[f"{p}: {' '.join(a)}" for p, a in CASES])
-def test_it_is_named_in_one_error(root, place, argv) -> None:
+@pytest.mark.parametrize("place", HIDDEN)
+def test_it_is_named_in_one_error(root, place) -> None:
     hidden = home() / place
     mode = hidden.stat().st_mode
     hidden.chmod(0)
     try:
-        done = as_others(*argv)
+        done = as_others(json.dumps(HIDDEN[place]), program=("-c", EACH))
     finally:
         hidden.chmod(mode)
-    if argv == ("list",) and place:  # the others are listed all the same
-        assert "Permission denied" in done.stderr
-        return
-    assert done.returncode in {1, 3}, done.stderr
-    assert done.stderr.count("error: ") == 1, done.stderr
-    assert "Permission denied" in done.stderr or "unable to open" in done.stderr
-    assert "hint: " in done.stderr
+    assert done.returncode == 0, done.stderr
+    for argv, (code, told) in zip(HIDDEN[place], json.loads(done.stdout), strict=True):
+        if argv == ("list",) and place:  # the others are listed all the same
+            assert "Permission denied" in told, argv
+            continue
+        assert code in {1, 3}, (argv, told)
+        assert told.count("error: ") == 1, (argv, told)
+        assert "Permission denied" in told or "unable to open" in told, (argv, told)
+        assert "hint: " in told, (argv, told)
 
 
 def test_a_search_names_the_directories_that_it_could_not_look_into(root) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -172,16 +172,18 @@ OF_ITS_OWN = {
 
 
 def open_to_others(root: Path) -> list[str]:
-    """Return the files and directories that somebody else may use, with their modes."""
-    left_open = []
-    for path in (root, *root.rglob("*")):
-        try:
-            mode = path.lstat().st_mode
-        except FileNotFoundError:  # SQLite is done with it
-            continue
-        if (stat.S_ISREG(mode) or path == root) and mode & 0o077:
-            left_open.append(f"{path} {mode:o}")
-    return left_open
+    """Return the files that somebody else may use, and the root if it is, with their modes."""
+    modes = {str(root): root.lstat().st_mode}
+    waiting = [str(root)]
+    while waiting:
+        with suppress(FileNotFoundError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):  # SQLite is done with it
+                        modes[entry.path] = entry.stat(follow_symlinks=False).st_mode
+    return [f"{path} {mode:o}" for path, mode in modes.items() if mode & 0o077]
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.search.types import SearchOptions
 from familiar_cli.writing.writer.memory_writer import MemoryWriter
 from tests.contracts.test_visibility import speaking
+from tests.support.cases import IS_NIGHT
 from tests.support.server import Say
 from tests.support.serving import serving
 from tests.support.world import home, live, run
@@ -249,7 +250,7 @@ def drawn_questions(count: int) -> list[str]:
 
 def test_what_a_stranger_finds_has_the_same_order_scores_and_text(homes) -> None:
     found, different = 0, []
-    for words in drawn_questions(200):
+    for words in drawn_questions(200 if IS_NIGHT else 60):
         shown: list[list[object]] = []
         for one in homes:
             viewer = one.privacy.program()
