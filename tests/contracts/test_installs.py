@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -21,10 +22,13 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NOT_EVERYWHERE = ("onnxruntime", "tokenizers", "fastembed", "tiktoken")
 UV = shutil.which("uv")
-SLIM = (
-    "import sys; sys.modules.update(dict.fromkeys(('onnxruntime', 'tokenizers', 'tiktoken', "
-    "'xllamacpp'))); from familiar_cli.__main__ import main; main()"
-)
+SLIM = """
+import json, sys
+sys.modules.update(dict.fromkeys(("onnxruntime", "tokenizers", "tiktoken", "xllamacpp")))
+from tests.support.world import run
+ended = [run(*argv) for argv in json.loads(sys.argv[1])]
+print(json.dumps([(one.exit_code, one.stdout, one.stderr) for one in ended]))
+"""
 
 
 def name_of(requirement: str) -> str:
@@ -75,29 +79,27 @@ def test_the_pinned_versions_can_be_installed_there(platform, python, what, tmp_
     assert "rich==" in (tmp_path / "pins.txt").read_text(encoding="utf-8")
 
 
-def slim(*argv: str) -> subprocess.CompletedProcess[str]:
-    """Run `familiar` in a process that cannot import what is not everywhere."""
-    return subprocess.run(
-        [sys.executable, "-c", SLIM, *argv], capture_output=True, text=True, check=False
-    )
-
-
 def test_without_them_all_else_works_and_names_what_is_missing(tmp_path, monkeypatch) -> None:
-    cache = tmp_path / "cache"
-    monkeypatch.setenv("FAMILIAR_CACHE", str(cache))
-    assert slim("init", "ada", "--template", "companion").returncode == 0
-    assert slim("memory", "write", "notes.md", "Bob plays ska.").returncode == 0
-    found = slim("search", "ska")
-    assert "notes.md" in found.stdout
-    assert "onnxruntime and tokenizers are not installed" in found.stderr
-    assert install_command(packages=["onnxruntime", "tokenizers"]) in found.stderr
-    prompt = slim("ask", "Do you know Bob?", "--dry-run")
-    assert "Bob plays ska." in prompt.stdout
-    assert slim("index", "build").returncode == 0
-    reply = slim("ask", "Do you know Bob?")
-    assert reply.returncode == 6
-    assert "error: " in reply.stderr
-    assert "Traceback" not in reply.stderr + found.stderr + prompt.stderr
+    monkeypatch.setenv("FAMILIAR_CACHE", str(tmp_path / "cache"))
+    commands = (
+        ("init", "ada", "--template", "companion"),
+        ("memory", "write", "notes.md", "Bob plays ska."),
+        ("search", "ska"),
+        ("ask", "Do you know Bob?", "--dry-run"),
+        ("index", "build"),
+        ("ask", "Do you know Bob?"),
+    )
+    argv = [sys.executable, "-c", SLIM, json.dumps(commands)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    codes, printed, told = zip(*json.loads(done.stdout), strict=True)
+    assert codes == (0, 0, 0, 0, 0, 6)
+    assert "notes.md" in printed[2]
+    assert "onnxruntime and tokenizers are not installed" in told[2]
+    assert install_command(packages=["onnxruntime", "tokenizers"]) in told[2]
+    assert "Bob plays ska." in printed[3]
+    assert "error: " in told[5]
+    assert "Traceback" not in "".join(told)
 
 
 def test_without_tiktoken_tokens_are_estimated_and_doctor_says_so(tmp_path, monkeypatch) -> None:
