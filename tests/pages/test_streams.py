@@ -10,7 +10,7 @@ import pytest
 
 from familiar_cli.context.trace import TracedMessage, write_trace
 from tests.support.cases import each
-from tests.support.terminals import into_closed_pipe
+from tests.support.terminals import encoded, into_closed_pipe
 from tests.support.traces import trace
 from tests.support.world import live, spawn
 
@@ -28,9 +28,9 @@ def root():
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 @each("argv", [(), ("--messages",), ("--json",), ("--diff", "7")])
 def test_no_code_page_stops_what_was_sent(root, argv, encoding) -> None:
-    result = spawn("context", *argv, PYTHONIOENCODING=encoding)
-    assert (result.returncode, b"Traceback" in result.stderr) == (0, False)
-    result.stdout.decode(encoding)
+    code, out, err = encoded(encoding, "context", *argv)
+    assert (code, b"Traceback" in err) == (0, False)
+    out.decode(encoding)
 
 
 @pytest.mark.parametrize("argv", [(), ("--messages",), ("--json",), ("--raw",)])
