@@ -28,6 +28,7 @@ import statistics
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ WORDS = ("ada", "say", "names", "keyword", "arguments", "function", "call")
 
 
 class Chance:
-    """A free embedder: random vectors, to isolate a query's own cost."""
+    """A free embedder: random vectors, to isolate a query's own cost; a question's are kept."""
 
     model = "chance"
     dimension = DIMENSION
@@ -89,13 +90,18 @@ class Chance:
 
     def read_queries(self, texts: Sequence[str]) -> Encoded:
         """Return random vectors of questions, and of as many tokens as one has."""
-        return self._encoded(texts, len(WORDS))
+        return _random_question(tuple(texts))
 
     def _encoded(self, texts: Sequence[str], tokens: int) -> Encoded:
         chance = np.random.default_rng(len(texts))
         rows = chance.standard_normal((tokens * len(texts), TOKEN_WIDTH), np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return Encoded(self.passages(texts), rows, (tokens,) * len(texts), WORDS * len(texts))
+
+
+@cache
+def _random_question(texts: tuple[str, ...]) -> Encoded:
+    return Chance()._encoded(texts, len(WORDS))  # noqa: SLF001
 
 
 def prose() -> list[str]:

@@ -281,8 +281,7 @@ def make_hits(
     """
     weights = options.weights or rank.WEIGHTS
     share, relevances = weights.relevance, scorer.relevances(DENSE_FLOOR)
-    lines = list(zip(scorer.lines, relevances, strict=True))
-    documents = {line.document_id for line, relevance in lines if relevance is not None}
+    documents = {line[2] for line in scorer.lines}
     files = _load_files(connection, documents, linked, options)
     of_files = {
         id_: rank.file_score(
@@ -293,12 +292,12 @@ def make_hits(
         )
         for id_, file in files.items()
     }
-    ranked: list[_Ranked] = []
-    for number, (line, relevance) in enumerate(lines):
-        if relevance is not None:
-            id_, _, document, _, _, _, _, _ = line
-            score = share * relevance + of_files[document]
-            ranked.append((-score, files[document].rel_path, id_, number, relevance))
+    paths = {id_: file.rel_path for id_, file in files.items()}
+    ranked: list[_Ranked] = [
+        (-(share * relevance + of_files[line[2]]), paths[line[2]], line[0], number, relevance)
+        for number, (line, relevance) in enumerate(zip(scorer.lines, relevances, strict=True))
+        if relevance is not None
+    ]
     if weights.second and not options.lines:
         ranked = _with_second_lines(ranked, share * weights.second)
     ranked.sort()
@@ -452,17 +451,18 @@ class _Writer:
         self._options = options
         self._texts: dict[str, str | None] = {}
 
-    def _line(self, id_: int) -> _Line:
-        select = "SELECT char_start, char_end, heading_path, text FROM chunks WHERE id = ?"
-        start, end, heading, text = self._connection.execute(select, (id_,)).fetchone()
-        return _Line(CharRange(start, end), heading, text)
-
-    def _passage(self, id_: int) -> CharRange:
-        select = "SELECT char_start, char_end FROM chunks WHERE id = ?"
-        return CharRange(*self._connection.execute(select, (id_,)).fetchone())
+    def _line(self, scored: Scored) -> tuple[_Line, CharRange]:
+        """Return a line, and the place of its best passage."""
+        select = (
+            "SELECT l.char_start, l.char_end, l.heading_path, l.text, p.char_start, p.char_end"
+            " FROM chunks l, chunks p WHERE l.id = ? AND p.id = ?"
+        )
+        ids = scored.line.id, scored.passage
+        start, end, heading, text, *passage = self._connection.execute(select, ids).fetchone()
+        return _Line(CharRange(start, end), heading, text), CharRange(*passage)
 
     def hit(self, scored: Scored, file: _File, score: float) -> Hit:
-        line, text = self._line(scored.line.id), self.text_of(file.rel_path)
+        (line, passage), text = self._line(scored), self.text_of(file.rel_path)
         if text is None or not self._is_there(line, file, text):
             # It was changed after it was indexed.
             shown = _HitText(line.place, line.place, line.text, 1, line.text)
@@ -471,7 +471,6 @@ class _Writer:
             line = _without_gap(line, text)
         place = line.place
         if not self._options.lines:
-            passage = self._passage(scored.passage)
             place = _choose_visible(text, line.place, passage, file.rel_path, self._options)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]

@@ -301,11 +301,13 @@ def token_nearness(
         counts=pieces.counts,
         visible=pieces.lines_seen,
     )
-    windows = _Windows(*(column[there] for column in windows))
+    if not there.all():
+        windows = _Windows(*(column[there] for column in windows))
     firsts = ids.searchsorted(windows.firsts)
     sizes = ids.searchsorted(windows.ends) - firsts
     around = weighted_sums(largest_maxima(result, number_runs(firsts, sizes), sizes), shares)
-    target, begins = np.unique(windows.lines, return_index=True)  # windows are sorted by line
+    (begins,) = np.diff(windows.lines, prepend=-1).nonzero()  # windows are sorted by line
+    target = windows.lines[begins]
     own = scale_values(weighted_sums(result[ids.searchsorted(target)], shares))
     passage = scale_values(np.maximum.reduceat(around, begins))
     pairs = zip(own.tolist(), passage.tolist(), strict=True)

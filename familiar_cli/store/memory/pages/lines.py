@@ -418,7 +418,8 @@ def shown_between(
             at = stop
     shown.append(text[at:end] if at < end else "")
     bare = "".join(shown).replace("\r\n", "\n")
-    whole = _GAP.sub("\n\n", bare) if bare.count("\n") > 2 else bare  # noqa: PLR2004  # as in a gap
+    has_gap = "\n\n\n" in bare or "\r\n" in bare
+    whole = _GAP.sub("\n\n", bare) if has_gap else bare
     return whole.strip().removeprefix("\ufeff").lstrip()
 
 
