@@ -42,6 +42,11 @@ async def in_thread(call: Callable[[], T]) -> T:
     Code in a thread cannot be stopped. If the caller is cancelled, the thread continues alone, its
     result is dropped, and the program may exit before it ends. So `call` may read but never write.
     """
+    return await _begin(call)
+
+
+def _begin(call: Callable[[], T]) -> asyncio.Future[T]:
+    """Start `call` in a thread; return what it will answer."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
@@ -61,7 +66,7 @@ async def in_thread(call: Callable[[], T]) -> T:
     with _idle_lock:
         worker = _idle.pop() if _idle else _Worker()
     worker.calls.put(run)
-    return await answer
+    return answer
 
 
 async def finish_in_thread(call: Callable[[], T]) -> T:
@@ -69,7 +74,7 @@ async def finish_in_thread(call: Callable[[], T]) -> T:
 
     If the caller is cancelled meanwhile, its next `await` raises that.
     """
-    work = asyncio.ensure_future(in_thread(call))
+    work = _begin(call)
     is_cancelled = False
     while not work.done():
         try:

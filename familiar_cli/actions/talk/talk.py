@@ -36,6 +36,7 @@ from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions ca
 from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.store.history.rows import Turn  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.store.history.store import reply_to_turn, turn_of_message, unanswered_message
+from familiar_cli.store.memory.store.watch import quiet_since
 from familiar_cli.store.passes import Waiting, exclusive
 
 if TYPE_CHECKING:
@@ -287,9 +288,10 @@ async def take_turn(
             if on_interrupted and runner.interrupted:
                 on_interrupted(runner.interrupted)
             raise
-    if said.off_record:
+    seen = 0 if said.off_record else quiet_since(str(familiar.paths.memory.resolve()))
+    if said.off_record or (seen and seen == familiar.published):
         return result
-    return await finish_in_thread(partial(_with_names, familiar, result))
+    return await finish_in_thread(partial(_with_names, familiar, result, seen))
 
 
 def _begin_turn(
@@ -392,13 +394,8 @@ def _make_runner(familiar: Familiar, said: Said, setup: TurnSetup, asking: Askin
     )
 
 
-def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
+def _with_names(familiar: Familiar, result: TurnResult, seen: int) -> TurnResult:
     """Update the list of names after a turn; failures do not affect the turn."""
-    from familiar_cli.store.memory.store.watch import quiet_since
-
-    seen = quiet_since(str(familiar.paths.memory.resolve()))
-    if seen and seen == familiar.published:
-        return result
     try:
         with closing(familiar.names()) as names:
             names.publish()
