@@ -345,7 +345,7 @@ def _open_session(spec: Spec, directory: Path, *, optimised: bool, threads: int)
     file, options = directory / spec.file, _session_options()
     copy = directory / f"{_UNPACKED}{onnxruntime.__version__}-{file.stat().st_size}"
     if optimised and spec.is_packed and not copy.exists():
-        with suppress(OSError, FamiliarError):  # without it, questions only take longer
+        with suppress(Exception):  # without it, as on a full disk, questions only take longer
             _unpack(file, copy)
     if copy.exists() or not optimised:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -381,8 +381,8 @@ def _unpack(file: Path, target: Path) -> None:
     """Make a copy of a model with unpacked weights, as a file that is mapped into memory.
 
     Raises:
-        OSError: It cannot be written.
         LockedError: Another process makes it.
+        Exception: It cannot be written; the library raises classes of its own.
     """
     import onnxruntime  # noqa: PLC0415
 
@@ -397,11 +397,14 @@ def _unpack(file: Path, target: Path) -> None:
         weights = "session.optimized_model_external_initializers_"
         options.add_session_config_entry(f"{weights}file_name", "weights.bin")
         options.add_session_config_entry(f"{weights}min_size_in_bytes", "1024")
-        _session(file, options)
-        for made in scratch.iterdir():
-            with made.open("r+b") as written:
-                os.fsync(written.fileno())
-        scratch.rename(target)
+        try:
+            _session(file, options)
+            for made in scratch.iterdir():
+                with made.open("r+b") as written:
+                    os.fsync(written.fileno())
+            scratch.rename(target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _kept_tokens(encoded: Any, text: str, skip_chars: int) -> dict[int, str]:  # noqa: ANN401  # no types

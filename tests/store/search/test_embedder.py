@@ -148,6 +148,10 @@ def test_a_packed_model_is_unpacked_once_and_a_damaged_copy_is_deleted(minilm, t
 
     for file in ("model.onnx", "tokenizer.json"):
         (tmp_path / file).symlink_to(minilm._directory / file)
+    with pytest.MonkeyPatch.context() as disk:
+        disk.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(RuntimeError("full")))
+        Encoder(minilm.spec, tmp_path, optimised=True)
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
     Encoder(minilm.spec, tmp_path, optimised=True)
     (copy,) = tmp_path.glob("unpacked-[0-9]*")
     expected = minilm.passages(["green tea"])
