@@ -65,24 +65,37 @@ def draw_picture(name: str) -> Png:
     hill = _hsv_colour(seed[0] / 255 + 0.08, 0.55, 0.17)
     moon = (WIDTH * (0.3 + seed[2] / 255 * 0.4), HEIGHT * 0.3)
     wave = seed[3] / 255 * math.tau
+    ridge = [
+        HEIGHT * 0.78 + 16 * math.sin(x / 31 + wave) + 7 * math.sin(x / 10 + 2 * wave)
+        for x in range(WIDTH)
+    ]
     rows = (
-        _row_message(y, sky=sky, glow=glow, hill=hill, moon=moon, wave=wave) for y in range(HEIGHT)
+        _draw_row(y, sky=sky, glow=glow, hill=hill, moon=moon, ridge=ridge) for y in range(HEIGHT)
     )
     pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
     header = WIDTH.to_bytes(4, "big") + HEIGHT.to_bytes(4, "big") + bytes((8, 2, 0, 0, 0))
     return Png((Chunk(b"IHDR", header), Chunk(b"IDAT", pixels), Chunk(b"IEND", b"")))
 
 
-def _row_message(
-    y: int, *, sky: Colour, glow: Colour, hill: Colour, moon: tuple[float, float], wave: float
+def _draw_row(
+    y: int,
+    *,
+    sky: Colour,
+    glow: Colour,
+    hill: Colour,
+    moon: tuple[float, float],
+    ridge: list[float],
 ) -> bytes:
     air = _mix_colours(sky, glow, (y / HEIGHT) ** 2 * 0.7)
     row = bytearray()
-    for x in range(WIDTH):
+    pixels: dict[tuple[float, float], bytes] = {}  # few differ
+    for x, top in enumerate(ridge):
         lit = _edge_cover(_MOON_RADIUS - math.hypot(x - moon[0], y - moon[1]))
-        ridge = HEIGHT * 0.78 + 16 * math.sin(x / 31 + wave) + 7 * math.sin(x / 10 + 2 * wave)
-        colour = _mix_colours(_mix_colours(air, glow, lit), hill, _edge_cover(y - ridge))
-        row += bytes(round(255 * part) for part in colour)
+        shares = lit, _edge_cover(y - top)
+        if shares not in pixels:
+            colour = _mix_colours(_mix_colours(air, glow, lit), hill, shares[1])
+            pixels[shares] = bytes(round(255 * part) for part in colour)
+        row += pixels[shares]
     return bytes(row)
 
 

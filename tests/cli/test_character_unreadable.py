@@ -131,7 +131,7 @@ def test_a_journal_with_a_damaged_mark_hides_no_character(own) -> None:
 
 @pytest.mark.parametrize("body", ["", "{{user}}: hi\n{{char}}: hello there\n"])
 def test_a_card_that_takes_its_time_is_waited_for(own, body) -> None:
-    text = "# Example messages\n\n" + f"<START>\n{body}" * 200_000
+    text = "# Example messages\n\n" + f"<START>\n{body}" * 30_000
     (own / "mes_example.md").write_text(text, encoding="utf-8")
     run("config", "set", "context.provider_deadline_s", "0.01")
 
