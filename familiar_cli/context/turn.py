@@ -392,7 +392,7 @@ def request_for(
         seed=f"{familiar_id}\n{said.channel_id}\n{newest}\n{said.text}",
         pending_turns=_unanswered_turns([turn for turn in recent if turn.id != said.reply_to]),
         tier=said.tier or tier,
-        labels=labels_in(history, said.channel_id, name, me).joined(
+        labels=labels_in(history, said.channel_id, name, me, viewer).joined(
             [said.author, *(turn.author for turn in recent)]
         ),
         phrases=phrases,
@@ -413,9 +413,10 @@ def request_for(
     return request
 
 
-def labels_in(history: HistoryStore, channel_id: str, name: str, me: Me) -> Labels:
+def labels_in(history: HistoryStore, channel_id: str, name: str, me: Me, viewer: Viewer) -> Labels:
     """Return the labels of people in a channel; `name` is the familiar's."""
-    return Labels(frozenset(history.recent_distinct_authors(channel_id, _MOST_LABELLED)), name, me)
+    people = history.recent_distinct_authors(channel_id, _MOST_LABELLED, viewer=viewer)
+    return Labels(frozenset(people), name, me)
 
 
 def _unanswered_turns(turns: list[Turn]) -> tuple[Turn, ...]:

@@ -97,7 +97,7 @@ MASKED = re.compile(
             r"[0-9a-f]{64}|[0-9a-f]{32}|discord-\d+-\w{4}|\b\w+-[0-9a-f]{4}:\d+|127\.0\.0\.1:\d+",
             r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|\+00:00)?|\d\d:\d\d| *[\d.]+ ms",
             r"(?:turns?|_turn|turns:|after)[^\d\n]{0,5}\d+(?:-\d+)?|[\w-]*/(?:less|with)\b",
-            r"(?<=created\":) ?\d+|(?<=created_at\":)\d+|chatcmpl-[\w-]+|resp_\d+",
+            r"just now|\d+ minutes? ago|(?<=created\":) ?\d+|(?<=created_at\":)\d+|chatcmpl-[\w-]+|resp_\d+",
             r"mcp-\w+-[0-9a-f]{16}|serve-\d{8}-[0-9a-f]{8}",
             r"[\w{}=\", /.]*(?:seconds|created|bytes)[^\n]*",
         )
@@ -222,11 +222,12 @@ def test_lists_of_resources_and_completions_are_the_same(homes) -> None:
 
 
 @pytest.mark.parametrize("words", ["What of zanzibar?", "Who keeps quokkas, Anna?", "Hello Robin"])
-def test_a_strangers_prompt_is_the_same(homes, monkeypatch, words) -> None:
+@pytest.mark.parametrize("channel", ["new", "dm-anna"])
+def test_a_strangers_prompt_is_the_same(homes, monkeypatch, words, channel) -> None:
     shown = []
     for one in homes:
         monkeypatch.setenv("FAMILIAR_HOME", str(one.paths.root.parent))
-        argv = ("ask", words, "--as", "discord:zed", "--channel", "new", "--dry-run")
+        argv = ("ask", words, "--as", "discord:zed", "--channel", channel, "--dry-run")
         answer = run(*argv, "--json")
         sent = re.search(r'"messages": .*?(?="layers"|"parts"|$)', answer.stdout, re.DOTALL)
         shown.append(masked(sent[0] if sent else answer.output))
@@ -420,4 +421,13 @@ def test_what_is_heard_from_a_stranger_is_answered_the_same(homes, monkeypatch, 
         entered(one, monkeypatch)
         argv = ("hear", "Hello, Anna and Robin!", "--as", "discord:zed", "--name", name)
         shown += [masked(run(*argv, "--channel", "heard").output)]
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("within", [*PATHS[:2], f"{APART}.md", "sessions", "significant", "none"])
+def test_where_a_stranger_searches_tells_nothing(homes, monkeypatch, within) -> None:
+    shown = []
+    for one in homes:
+        entered(one, monkeypatch)
+        shown += [masked(run("search", "boats", "--in", within, "--as", "discord:zed").output)]
     assert shown[0] == shown[1]

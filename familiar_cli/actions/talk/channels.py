@@ -15,7 +15,7 @@ from familiar_cli.base.config.home import check_here, who_speaks
 from familiar_cli.base.errors import ConfigError, UsageError
 from familiar_cli.base.times.clock import iso, now, to_ms
 from familiar_cli.base.who.identity import CHARACTERS
-from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, audience_words
+from familiar_cli.base.who.visibility import EVERYBODY, OWNER, PUBLIC, audience_words
 from familiar_cli.context.types import Said  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.store.history.marks import withdrawn_channels
@@ -211,7 +211,7 @@ def audiences_of(familiar: Familiar, channels: Iterable[str]) -> dict[str, str]:
         if rules.scope_said(channel_id, first) == PUBLIC:
             others[channel_id] = None
             continue
-        authors = history.recent_distinct_authors(channel_id, _MOST_PEOPLE)
+        authors = history.recent_distinct_authors(channel_id, _MOST_PEOPLE, viewer=OWNER)
         people = (one for one in authors if one.platform != CHARACTERS)
         others[channel_id] = [author for author in people if author.slug not in own]
     names = names_of_speakers(familiar, chain.from_iterable(filter(None, others.values())))

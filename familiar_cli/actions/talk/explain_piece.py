@@ -268,6 +268,7 @@ def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
     """Rebuild the request, as far as trace and history allow."""
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
     texts = [piece.text for piece in trace.contributions if piece.source == "utterance"]
+    viewer = familiar.privacy.viewer_in(trace.channel_id, turn.author if turn else None)
     return ContextRequest(
         familiar_id=trace.familiar,
         channel_id=trace.channel_id,
@@ -276,7 +277,7 @@ def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
         modality=types.Modality(trace.modality),
         at=trace.at,
         budget_tokens=trace.budget_tokens,
-        viewer=familiar.privacy.viewer_in(trace.channel_id, turn.author if turn else None),
+        viewer=viewer,
         layer_tokens={types.Layer(u.name): u.share_tokens or u.budget_tokens for u in trace.layers},
         most_content=next(
             (u.budget_tokens for u in trace.layers if u.name == types.Layer.content), 0
@@ -284,7 +285,11 @@ def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
         before_id=place_of(turn) if turn else trace.turn,
         tier=trace.tier,
         labels=labels_in(
-            familiar.history, trace.channel_id, familiar.name, familiar.me(trace.channel_id)
+            familiar.history,
+            trace.channel_id,
+            familiar.name,
+            familiar.me(trace.channel_id),
+            viewer,
         ),
         phrases=familiar.phrases,
     )

@@ -18,6 +18,7 @@ from familiar_cli.context.budget import first_kept
 from familiar_cli.context.request import ContextProvider, ContextRequest, Explains
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Role, Spoken, Subject
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
+from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from familiar_cli.store.history.summaries import OWN, PUBLIC, Summaries
 
 if TYPE_CHECKING:
@@ -154,13 +155,14 @@ class HistoryProvider:
     def _elsewhere(self, beyond: Beyond, request: ContextRequest) -> list[Contribution]:
         if not beyond.elsewhere_channels or request.before_id is not None:
             return []
-        last = self._store.last_turn(request.channel_id)
-        since = self._store.since(last.id if last else 0, LOOK_BACK_TURNS)
-        family = self._store.family(request.channel_id)
+        viewer, family = request.viewer, self._store.family(request.channel_id)
+        last = self._store.recent(request.channel_id, 1, viewer=viewer)
+        begin = last[0].id if last else 0
+        heard = newest_turns(self._store, TurnFilter(viewer), LOOK_BACK_TURNS)
         others = [
             turn
-            for turn in since
-            if turn.channel_id not in family and request.viewer.sees_turn(turn)
+            for turn in sorted((one.turn for one in heard), key=lambda turn: turn.id)
+            if turn.stands and turn.channel_id not in family and turn.id > begin
         ]
         text = list_meanwhile(
             others,

@@ -529,7 +529,7 @@ def taking_part(
     for turn in reversed(request.pending_turns):
         if turn.author:
             result.setdefault(turn.author.slug, "has spoken since the last reply")
-    for author in history.recent_distinct_authors(request.channel_id, limit):
+    for author in history.recent_distinct_authors(request.channel_id, limit, viewer=request.viewer):
         result.setdefault(author.slug, "spoke here recently")
     return list(result.items())
 

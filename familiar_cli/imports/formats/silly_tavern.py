@@ -261,7 +261,7 @@ def _chat_head(
     history: HistoryStore, channel_id: str, name: str, me: Me, viewer: Viewer
 ) -> dict[str, object]:
     first = next(select_turns(history, TurnFilter(viewer, channel_id)), None)
-    people = history.recent_distinct_authors(channel_id, 1 if viewer.sees_everything else 0)
+    people = history.recent_distinct_authors(channel_id, 1, viewer=viewer)
     if not people and first and first.turn.author:
         people = [first.turn.author]
     return {

@@ -571,7 +571,8 @@ class Conversations:
         """
         if not self._is_own(channel_id, author):
             return False
-        authors = self._familiar.history.recent_distinct_authors(channel_id, _LEAST_TURNS)
+        history = self._familiar.history
+        authors = history.recent_distinct_authors(channel_id, _LEAST_TURNS, viewer=OWNER)
         if not authors or author.slug in {known.slug for known in authors}:
             return True
         owner = self._familiar.me().owner(author)

@@ -467,9 +467,9 @@ def _newest_prompt(caller: Caller) -> int | None:
     asked = history.turn(trace.turn) if trace.turn else None
     if asked and viewer.sees_turn(asked):
         return trace.turn
-    for turn in reversed(history.since(0, 1000)):
-        if turn.role == "user" and viewer.sees_turn(turn):
-            return turn.id
+    for one in reversed(newest_turns(history, TurnFilter(viewer), 1000)):
+        if one.turn.role == "user":
+            return one.turn.id
     raise NotFoundError("There is no prompt in an open channel yet")
 
 

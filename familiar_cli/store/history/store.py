@@ -199,7 +199,8 @@ _NEWEST_REPLIES: Final = 2000  # turns searched for a reply
 _WHO: Final = "author_platform, author_user_id, author_username, author_display_name"
 
 # A person's name is the one of their last turn.
-RECENT: Final = f"""SELECT {_WHO.replace("author_", "turns.author_")} FROM (
+_MOST_ALONE: Final = 2  # people who may have spoken in a channel before others came
+RECENT: Final = f"""SELECT {SELECTED} FROM (
         SELECT last_id FROM speakers WHERE channel_id = ? AND turns ORDER BY last_id DESC LIMIT ?
     ) JOIN turns ON turns.id = last_id ORDER BY last_id DESC"""  # noqa: S608  # our own names
 
@@ -449,18 +450,24 @@ class HistoryStore(HistoryFile):
             _CHANNELS, (), lambda r: ChannelSummary(unpack(r[0]), r[2], from_ms(r[1]))
         )
 
-    def recent_distinct_authors(self, channel_id: str, limit: int) -> list[Author]:
+    def recent_distinct_authors(
+        self, channel_id: str, limit: int, *, viewer: Viewer
+    ) -> list[Author]:
         """Return the last `limit` people who spoke in a channel, latest first.
 
-        The cost does not grow with the history or the number of people. Only the end of what a
-        branch shares with its parent is examined.
+        Those are left out of whom the viewer heard nothing there. The cost does not grow with the
+        history or the number of people. Only the end of what a branch shares with its parent is
+        examined.
         """
-        authors = self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
+        most = max(limit, 0) + (0 if viewer.sees_everything else _MOST_ALONE)
+        turns = self._rows(RECENT, (pack(channel_id), most), to_turn)
+        heard = [turn.author for turn in turns if turn.author and viewer.sees_turn(turn)]
+        authors = heard[: max(limit, 0)]
         with self.use(create=False) as connection:
             parts = events.parts_of(connection, channel_id)[1:]
         if not parts or len(authors) >= limit:
             return authors
-        shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end, viewer=OWNER)
+        shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end, viewer=viewer)
         distinct: dict[str, Author] = {}
         for author in (*authors, *(turn.author for turn in reversed(shared))):
             if author:

@@ -17,7 +17,7 @@ from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.text import fold_word, one_line, sha256_of
 from familiar_cli.base.times.clock import now, since_1970, stopwatch_s, to_zone
 from familiar_cli.store import fts
-from familiar_cli.store.memory.layout import is_page
+from familiar_cli.store.memory.layout import is_page, told_path
 from familiar_cli.store.memory.pages.lines import (
     blank_spans,
     machine_spans,
@@ -552,7 +552,8 @@ _FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that 
 
 def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
     """Tell whether `options` admit a file."""
-    within = options.within.strip("/")
+    within, viewer = options.within.strip("/"), options.viewer
+    rel_path = rel_path if viewer.is_owner else told_path(rel_path)
     if within and rel_path != within and not rel_path.startswith(within + "/"):
         return False
     if rel_path in options.exclude:

@@ -69,7 +69,7 @@ def search_memory(
 
     Raises:
         UsageError: `query` holds no word.
-        NotFoundError: `options.within` is not in the memory.
+        NotFoundError: `options.within` is not in the memory, and the owner searches.
         EmbedderError: `options.method` needs a model and there is none, or it does not work.
     """
     start = stopwatch_s()
@@ -79,7 +79,8 @@ def search_memory(
             f"No word to search for in {query!r}",
             hint='Search for what you remember, e.g. `familiar search "the cat\'s name"`.',
         )
-    _check_within(index, options.within)
+    if options.viewer.is_owner:  # others are not told what there is
+        _check_within(index, options.within)
     shown = None if options.judge else ShownHits(query, options.viewer)
     options = replace(options, judge=shown.counts) if shown else options
     result = _find_lines(index, query, options, opened, progress)

@@ -120,7 +120,7 @@ def test_what_is_withdrawn_can_be_restored(store) -> None:
     assert standing.withdraw_turns(store, [1]) == ()
     assert store.recent("cli", 9, viewer=OWNER) == []
     assert store.speakers(OWNER) == []
-    assert store.recent_distinct_authors("cli", 9) == []
+    assert store.recent_distinct_authors("cli", 9, viewer=OWNER) == []
     assert standing.restore_turns(store, [2]) == (2,)
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["two"]
     assert [(s.author, s.turns) for s in store.speakers(OWNER)] == [(ANNA, 1)]

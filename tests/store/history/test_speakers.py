@@ -23,7 +23,7 @@ def store(tmp_path):
 
 
 def test_nobody_spoke_where_there_is_no_history(store) -> None:
-    assert store.recent_distinct_authors("cli", 5) == []
+    assert store.recent_distinct_authors("cli", 5, viewer=OWNER) == []
     assert store.speakers(OWNER) == []
     assert not store.path.exists()
 
@@ -32,21 +32,21 @@ def test_the_latest_come_first_and_each_once(store) -> None:
     for who in (ANNA, BO, CY, ANNA):
         store.append("cli", "user", "hi", author=who)
         store.append("cli", "assistant", "hello")
-    assert store.recent_distinct_authors("cli", 5) == [ANNA, CY, BO]
-    assert store.recent_distinct_authors("cli", 2) == [ANNA, CY]
+    assert store.recent_distinct_authors("cli", 5, viewer=OWNER) == [ANNA, CY, BO]
+    assert store.recent_distinct_authors("cli", 2, viewer=OWNER) == [ANNA, CY]
 
 
 def test_other_channels_do_not_count(store) -> None:
     store.append("cli", "user", "hi", author=ANNA)
     store.append("harbour", "user", "hi", author=BO)
-    assert store.recent_distinct_authors("cli", 5) == [ANNA]
+    assert store.recent_distinct_authors("cli", 5, viewer=OWNER) == [ANNA]
 
 
 def test_a_person_is_called_what_they_were_called_last(store) -> None:
     store.append("cli", "user", "hi", author=ANNA)
     renamed = Author("discord", "anna", username="a", display_name="Bee")
     store.append("cli", "user", "hi", author=renamed)
-    assert store.recent_distinct_authors("cli", 5) == [renamed]
+    assert store.recent_distinct_authors("cli", 5, viewer=OWNER) == [renamed]
 
 
 def test_turns_are_counted_over_all_channels(store) -> None:
@@ -61,7 +61,7 @@ def test_turns_are_counted_over_all_channels(store) -> None:
 def test_an_id_that_is_no_unicode_is_found_again(store) -> None:
     odd = Author("discord", "a\udc80")
     store.append("cli", "user", "hi", author=odd)
-    assert store.recent_distinct_authors("cli", 5) == [odd]
+    assert store.recent_distinct_authors("cli", 5, viewer=OWNER) == [odd]
 
 
 def test_the_question_reads_no_turn_but_those_it_names(store) -> None:
@@ -80,5 +80,5 @@ def test_it_agrees_with_the_turns(tmp_path_factory, said) -> None:
         for channel, who in said:
             store.append(channel, "user", "hi", author=Author("discord", who))
         backwards = [who for channel, who in reversed(said) if channel == "x"]
-        found = [author.user_id for author in store.recent_distinct_authors("x", 3)]
+        found = [author.user_id for author in store.recent_distinct_authors("x", 3, viewer=OWNER)]
     assert found == list(dict.fromkeys(backwards))[:3]
