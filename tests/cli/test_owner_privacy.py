@@ -90,6 +90,28 @@ def test_a_line_is_as_private_as_the_turns_that_it_cites(robin) -> None:
     assert "Says zanzibar" not in prompt(*ANNA)
 
 
+@pytest.mark.parametrize(("heading", "is_told"), [("See also", True), ("People", False)])
+def test_a_link_that_a_person_typed_is_told(robin, heading, is_told) -> None:
+    page("people/discord-bo.md", "# Bo\n")
+    link = f"## {heading}\n\n- [Bo](../people/discord-bo.md)\n"
+    text = f"# Bees\n\n- Says zanzibar. <!-- turns 1 -->\n- Bees swarm.\n\n{link}"
+    page("topics/bees.md", text)
+    familiar = Familiar.load_from_disk(home(), "ada")
+    assert (heading in see(Caller(familiar), "topics/bees.md").text) == is_told
+
+
+def test_doctor_names_what_somebody_is_called_in_private_alone(robin) -> None:
+    def hear(words: str, who: str, channel: str) -> None:
+        assert run("hear", words, "--as", f"discord:{who}", "--channel", channel).exit_code == 0
+
+    hear("Call me Larkspur, and Lark", "anna", "dm-7")
+    for who in ("anna", "bo", "cy", "anna"):
+        hear("Here I am Lark", who, "town")
+    page("people/discord-anna.md", "# Anna\n\n## Aliases\n\n- Larkspur\n- Lark\n- Annie\n")
+    said = run("doctor").output
+    assert ("'Larkspur'" in said, "'Lark'" in said, "'Annie'" in said) == (True, False, False)
+
+
 def test_the_desk_is_the_owners(robin) -> None:
     assert run("todo", "add", "feed the quokkas").exit_code == 0
     page("notes.md", "# Notes\n\nAbout quokkas and zanzibar.\n")

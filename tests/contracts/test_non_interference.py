@@ -97,7 +97,8 @@ MASKED = re.compile(
             r"[0-9a-f]{64}|[0-9a-f]{32}|discord-\d+-\w{4}|\b\w+-[0-9a-f]{4}:\d+|127\.0\.0\.1:\d+",
             r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|\+00:00)?|\d\d:\d\d| *[\d.]+ ms",
             r"(?:turns?|_turn|turns:|after)[^\d\n]{0,5}\d+(?:-\d+)?|[\w-]*/(?:less|with)\b",
-            r"just now|\d+ minutes? ago|(?<=created\":) ?\d+|(?<=created_at\":)\d+|chatcmpl-[\w-]+|resp_\d+",
+            r"just now|\d+ minutes? ago",
+            r"(?<=created\":) ?\d+|(?<=created_at\":)\d+|chatcmpl-[\w-]+|resp_\d+",
             r"mcp-\w+-[0-9a-f]{16}|serve-\d{8}-[0-9a-f]{8}",
             r"[\w{}=\", /.]*(?:seconds|created|bytes)[^\n]*",
         )

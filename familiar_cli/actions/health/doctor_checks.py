@@ -216,7 +216,7 @@ def people(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check for accounts that may be the owner's, and for channels without a kind."""
-    from familiar_cli.actions.memory.audience import survey_audience
+    from familiar_cli.actions.memory.audience import private_names, survey_audience
     from familiar_cli.store.history.selection import only_speakers
 
     if not is_plain(target.paths.history):
@@ -238,6 +238,12 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
                 yield warn(f"{account} in channel {channel_id!r} has {whose}", mend)
         unsaid = here.privacy.undescribed()
         found, shares = survey_audience(here), rules.owner_shares
+        leaked = private_names(here)
+    for rel_path, name in leaked[:MOST_NAMED]:
+        yield warn(
+            f"{rel_path} tells everybody the name {one_line(name, 60)!r}, used only in private",
+            f"Delete the line there, or run `familiar memory unpublish {rel_path}#SECTION`.",
+        )
     if shares:
         yield warn(
             "privacy.owner is `share`: what you say in private is shared with everybody",

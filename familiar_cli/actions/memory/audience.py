@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from familiar_cli.base import errors
+from familiar_cli.base.text import fold
 from familiar_cli.base.who.visibility import OWNER, OWNERS, PUBLIC, channel_scope, person_scope
+from familiar_cli.store.history.recall import search
+from familiar_cli.store.history.selection import TurnFilter
 from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.aliases import names_of, slug_in
 from familiar_cli.store.memory.pages.visible_lines import told_to, visible_in, with_audience
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.store.files import Applied
 
+_MOST_HITS = 50  # turns that are looked at for a name
 _ALWAYS_PUBLIC = (f"{layout.SELF_DIR}/", f"{layout.LORE_DIR}/")
 
 
@@ -101,6 +107,31 @@ def survey_audience(familiar: Familiar) -> Audience:
         if shown.strip() and "<!-- turn" not in text:
             notes.append(rel_path)
     return Audience(tuple(notes), tuple(withheld))
+
+
+def private_names(familiar: Familiar) -> list[tuple[str, str]]:
+    """Find names that a person's page tells everybody and that only private turns use.
+
+    Returns:
+        The page and the name of each.
+
+    Raises:
+        FamiliarError: The memory or the history cannot be read.
+    """
+    everyone, history = familiar.privacy.program(), familiar.history
+    called = {fold(one.author.label) for one in history.speakers(everyone)}
+
+    def is_heard(name: str, viewer: Viewer) -> bool:
+        hits = search(history, name, TurnFilter(viewer), limit=_MOST_HITS, neighbours=0)
+        return any(fold(name) in fold(hit.turn.content) for hit in hits)
+
+    return [
+        (rel_path, name)
+        for rel_path, text in _pages(familiar)
+        if slug_in(rel_path)
+        for name in names_of(visible_in(text, everyone, rel_path))
+        if fold(name) not in called and not is_heard(name, everyone) and is_heard(name, OWNER)
+    ]
 
 
 def _pages(familiar: Familiar) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import RefusedError
-from familiar_cli.base.languages import ENGLISH, Phrases, tables
+from familiar_cli.base.languages import ENGLISH, Phrases, heading_in, tables
 from familiar_cli.base.text import fold, matching_blocks, one_line, sha256_of
 from familiar_cli.base.who.identity import NEUTRAL
 from familiar_cli.base.who.visibility import (
@@ -55,6 +55,7 @@ _PUBLISHED: Final = re.compile(r"<!-- public(?: ([^\s<>]+))? -->")
 _COMMENT: Final = re.compile(r"<!--.*?-->")
 _AUDIENCE: Final = re.compile(rf"[ \t]*<!-- (?:public(?: [^\s<>]+)?|private {_OWNERS_MARK}) -->")
 _EVER: Final = (date(1, 1, 9), date(9999, 1, 9))  # a digest of a digest does not say of which days
+_OF_LINKS: Final = ("sessions", "people", "topics")  # headings of the writer's links
 _LOWEST: Final = 7  # below all levels of headings
 _OF_PERIODS: Final = tuple(f"{name}/" for name in SCOPED_DIRS)
 _SOURCES: Final = re.compile(r"^sources: (\{.*\})[ \t\r]*$", re.MULTILINE)
@@ -469,15 +470,17 @@ def _scopes_of_lines(
 def _with_links_apart(
     texts: Sequence[str], citations: Sequence[frozenset[str]]
 ) -> list[frozenset[str]]:
-    """Return the scopes of blocks; a link without a citation has those of its whole page.
+    """Return the scopes of blocks; some links without a citation have those of their whole page.
 
-    The writer once added links that cite nothing.
+    The writer once added links that cite nothing, below headings of its own; elsewhere, a person
+    typed them.
     """
-    every = frozenset[str]().union(*citations)
-    return [
-        every if every and "<!-- turn" not in text and only_links(text) else scopes
-        for text, scopes in zip(texts, citations, strict=True)
-    ]
+    every, heading, result = frozenset[str]().union(*citations), "", list[frozenset[str]]()
+    for text, scopes in zip(texts, citations, strict=True):
+        heading = heading_in(text.strip("# \t\r\n")) if text.startswith("#") else heading
+        is_old = heading in _OF_LINKS and "<!-- turn" not in text and only_links(text)
+        result.append(every if every and is_old else scopes)
+    return result
 
 
 def _blocks(lines: Sequence[markdown.TextLine], start: int) -> Iterator[list[markdown.TextLine]]:
