@@ -571,18 +571,43 @@ def locked(path: Path, timeout_s: float = -1, *, what: str = "") -> Iterator[Non
         lock.release()
 
 
+_PART_BYTES: Final = 1024 * 1024  # bytes unpacked at a time
+
+
 def inflate(packed: bytes, most_bytes: int) -> bytes:
-    """Decompress bytes, stopping once they exceed the limit.
+    """Decompress bytes, stopping once they exceed the limit; see `inflate_stream`."""
+    parts: list[bytes] = []
+    inflate_stream(packed, lambda: b"", most_bytes, parts.append)
+    return b"".join(parts)
+
+
+def inflate_stream(
+    packed: bytes, more: Callable[[], bytes], most_bytes: int, keep: Callable[[bytes], object]
+) -> tuple[int, int]:
+    """Decompress bytes and what follows them, stopping once they exceed the limit.
+
+    Returns:
+        The unpacked size, and how many of the bytes read belong to no stream.
+
+    Args:
+        packed: The beginning.
+        more: Reads the next bytes; empty at the end.
+        most_bytes: Maximum unpacked size.
+        keep: Takes each part of the content.
 
     Raises:
         ValueError: They unpack to more than `most_bytes`.
         EOFError: They are cut off.
         zlib.error: They are damaged.
     """
-    unpacker = zlib.decompressobj()
-    content = unpacker.decompress(packed, most_bytes + 1)
-    if len(content) > most_bytes:
-        raise ValueError(f"it unpacks to more than {most_bytes:,} bytes")
-    if not unpacker.eof:
-        raise EOFError("it is cut off")
-    return content
+    unpacker, size = zlib.decompressobj(), 0
+    while not unpacker.eof:
+        packed = packed or more()
+        part = unpacker.decompress(packed, min(most_bytes + 1 - size, _PART_BYTES))
+        if not packed and not part:
+            raise EOFError("it is cut off")
+        size, packed = size + len(part), unpacker.unconsumed_tail
+        if size > most_bytes:
+            raise ValueError(f"it unpacks to more than {most_bytes:,} bytes")
+        keep(part)
+    return size, len(unpacker.unused_data)

@@ -15,7 +15,7 @@ from io import BytesIO
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from familiar_cli.base.errors import RefLimitError, RemoteDamagedError
-from familiar_cli.base.files import Disk, open_patiently, read_plain
+from familiar_cli.base.files import Disk, inflate_stream, open_patiently, read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -163,7 +163,6 @@ _KINDS: Final = {1, _TREE, 3, 4, _OFS_DELTA, _REF_DELTA}
 _HEAD_BYTES: Final = 256  # holds an entry's header, and the sizes in a delta
 _FIRST_BYTES: Final = 4096  # bytes per read; most objects are smaller
 _MORE_BYTES: Final = 64 * 1024
-_PART_BYTES: Final = 1024 * 1024  # bytes unpacked at a time
 _NEVER_BYTES: Final = 1 << 40
 _MOST_BITS: Final = 70  # maximum bytes of an encoded length
 _MOST_CHAIN: Final = 5000  # git limits chains to 4095
@@ -387,22 +386,21 @@ def _read_entry(
     except IndexError:
         raise ValueError("the pack is truncated") from None
     _check_size(size, most_bytes)
-    unpacker = zlib.decompressobj()
     parts: list[bytes] = []
-    left, data = size + 1, data[at:]  # one byte over the limit
-    while not unpacker.eof and left > 0:
-        data = data or file.read(_MORE_BYTES)
-        if not data:
-            raise ValueError("the pack is truncated")
-        part = unpacker.decompress(data, min(left, _PART_BYTES))
-        data = unpacker.unconsumed_tail
-        left -= len(part)
+
+    def keep(part: bytes) -> None:
         if is_kept or not parts:
             parts.append(part)
-    if left != 1:
+
+    try:
+        unpacked, unused = inflate_stream(data[at:], lambda: file.read(_MORE_BYTES), size, keep)
+    except EOFError:
+        raise ValueError("the pack is truncated") from None
+    except ValueError:
+        unpacked, unused = -1, 0
+    if unpacked != size:
         raise ValueError("an object's size differs from its header")
-    end = file.tell() - len(unpacker.unused_data)
-    return _Entry(kind, b"".join(parts), base, size, end)
+    return _Entry(kind, b"".join(parts), base, size, file.tell() - unused)
 
 
 def _entry_head(data: bytes, offset: int) -> tuple[int, int, int | bytes | None, int]:
