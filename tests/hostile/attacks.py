@@ -121,7 +121,7 @@ ATTACKS = (
     _get("a memory file", 403, "/memory/people/irc-anna.md"),
     _get("another familiar's name", 403, "/f/ada/memory"),
     _get("a forged cookie", 403, "/", Cookie="familiar-80=x"),
-    _get("a file beside the page's own", 404, "/static/..%2f..%2fsite.py"),
+    _get("a file that is not one of the page's own", 404, "/static/..%2f..%2fsite.py"),
     Attack(
         "a form from another site",
         403,

@@ -40,7 +40,7 @@ def backup(
 ) -> None:
     """Back up every familiar in the home, or only --familiar; they can be in use meanwhile.
 
-    Only what no earlier backup has is written. `list` lists the backups of a target, `verify`
+    Only data that no earlier backup has is written. `list` lists the backups of a target, `verify`
     reads all of them. Encrypted backups need the extra `sync`; addresses need the package that
     fsspec names for them.
 
