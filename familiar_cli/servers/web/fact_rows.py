@@ -9,6 +9,7 @@ from familiar_cli.actions.memory.facts import fact_words, page_title
 from familiar_cli.pages.second_person import in_second_person
 from familiar_cli.servers.web.drawing import evidence_links, imported_evidence, render_inline
 from familiar_cli.store.memory.layout import PEOPLE_DIR, people_path
+from familiar_cli.store.memory.pages.lines import citations_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -54,6 +55,15 @@ def dated_rows(
             page_of_file(request, fact.rel_path),
         )
         for fact, text, days in zip(shown, words, citations, strict=True)
+    ]
+
+
+def evidence_of_lines(request: PageRequest, lines: Sequence[str]) -> list[Html]:
+    """Return links to the evidence of each line; empty for lines that cite nothing."""
+    days = request.familiar.numbering.cited_days(lines, request.viewer)
+    return [
+        evidence_links(of_line if citations_in(line) else None, request.base)
+        for line, of_line in zip(lines, days, strict=True)
     ]
 
 

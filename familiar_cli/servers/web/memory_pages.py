@@ -15,13 +15,12 @@ from familiar_cli.base.text import counted, unified
 from familiar_cli.servers.web.asking import Data, PageRequest, Redirect, Shown, WebPage
 from familiar_cli.servers.web.drawing import (
     RENDERED_CHARS,
-    evidence_links,
     render_inline,
     render_markdown,
 )
-from familiar_cli.servers.web.fact_rows import words_to_reader
+from familiar_cli.servers.web.fact_rows import evidence_of_lines, words_to_reader
 from familiar_cli.store.memory.layout import SUFFIXES
-from familiar_cli.store.memory.pages.lines import citations_in, without_references
+from familiar_cli.store.memory.pages.lines import without_references
 from familiar_cli.store.memory.pages.links import PageNames, move_with_links
 from familiar_cli.store.memory.store.files import parse_path
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.servers.web.html.elements import Html
     from familiar_cli.store.journal.history import LoggedChange
-    from familiar_cli.store.memory.store.transactions import Transaction
 
 _MOST_LISTED: Final = 100
 _SHOWN_CHARS: Final = 400_000
@@ -140,14 +138,10 @@ def _blame_view(request: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
         return {"groups": [], "problem": str(error), "next_from": None}
     lines = every[start : start + _MOST_BLAMED]
     next_from = start + _MOST_BLAMED if len(every) > start + _MOST_BLAMED else None
-    citations = request.familiar.numbering.cited_days([one.text for one in lines], request.viewer)
+    evidence = evidence_of_lines(request, [one.text for one in lines])
     rows = [
-        (
-            one,
-            evidence_links(days if citations_in(one.text) else None, request.base),
-            without_references(one.text),
-        )
-        for one, days in zip(lines, citations, strict=True)
+        (one, links, without_references(one.text))
+        for one, links in zip(lines, evidence, strict=True)
     ]
     groups = [(key, list(run)) for key, run in groupby(rows, lambda row: row[0].commit)]
     return {"groups": groups, "next_from": next_from}
@@ -195,14 +189,13 @@ def save_file(request: PageRequest) -> Shown | Redirect:
     content = _as_in_file(request, rel_path, request.sent("text"))
     base = request.familiar.past.version(rel_path, known) if known else None
 
-    def stage(tx: Transaction) -> None:
-        if base is None:
-            tx.write(rel_path, content, expect=known or "missing")
-        else:
-            stage_merged(tx, request.familiar.memory, rel_path, base, content)
-
+    memory = request.familiar.memory
     try:
-        _change_memory(request, f"write {rel_path}", stage)
+        with memory.transaction("human", f"write {rel_path}") as tx:
+            if base is None:
+                tx.write(rel_path, content, expect=known or "missing")
+            else:
+                stage_merged(tx, memory, rel_path, base, content)
     except errors.ConflictError as error:
         return _conflict_page(request, rel_path, content, error)
     return Redirect(
@@ -232,8 +225,8 @@ def _conflict_page(
 def delete_file(asked: PageRequest) -> Redirect:
     """Delete a file if unchanged since the person read it."""
     rel_path = parse_path(asked.path["path"])
-    expect = asked.sent("sha256") or None
-    _change_memory(asked, f"rm {rel_path}", lambda tx: tx.delete(rel_path, expect=expect))
+    with asked.familiar.memory.transaction("human", f"rm {rel_path}") as tx:
+        tx.delete(rel_path, expect=asked.sent("sha256") or None)
     return Redirect(asked.to("journal"), (f"Deleted {rel_path}. The newest change can be undone.",))
 
 
@@ -267,8 +260,7 @@ def make_file(request: PageRequest) -> Redirect:
     name = rel_path if "." in rel_path.split("/")[-1] else f"{rel_path}.md"
     if not request.familiar.memory.exists(name):
         title = name.split("/")[-1].rpartition(".")[0].replace("-", " ").capitalize()
-        text = f"# {title}\n"
-        _change_memory(request, f"write {name}", lambda tx: tx.write(name, text, expect="missing"))
+        request.familiar.memory.write_file(name, f"# {title}\n", expect="missing")
     return Redirect(request.to("memory", name, view="edit"))
 
 
@@ -298,13 +290,6 @@ def _as_in_file(request: PageRequest, rel_path: str, text: str) -> str:
 def _mixes_ends(text: str) -> bool:
     both = text.count("\r\n")
     return both not in (0, text.count("\n"))
-
-
-def _change_memory(
-    request: PageRequest, message: str, stage: Callable[[Transaction], None]
-) -> None:
-    with request.familiar.memory.transaction("human", message) as tx:
-        stage(tx)
 
 
 _MOST_CHANGED: Final = 200
@@ -377,15 +362,11 @@ def cited_sentences(
     request: PageRequest, sentences: Sequence[ChangeSentence]
 ) -> list[tuple[ChangeSentence, Html, Html]]:
     """Return sentences as HTML, said to the owner, with links to their evidence."""
-    days = request.familiar.numbering.cited_days([one.line for one in sentences], request.viewer)
+    evidence = evidence_of_lines(request, [one.line for one in sentences])
     say = words_to_reader(request)
     return [
-        (
-            one,
-            render_inline(say(one.words), one.rel_path, request.base),
-            evidence_links(of_line if citations_in(one.line) else None, request.base),
-        )
-        for one, of_line in zip(sentences, days, strict=False)
+        (one, render_inline(say(one.words), one.rel_path, request.base), links)
+        for one, links in zip(sentences, evidence, strict=True)
     ]
 
 

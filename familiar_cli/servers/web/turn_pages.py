@@ -21,10 +21,10 @@ from familiar_cli.servers.web.asking import (
     with_speakers,
 )
 from familiar_cli.servers.web.drawing import render_markdown
+from familiar_cli.servers.web.fact_rows import page_of_file
 from familiar_cli.servers.web.html.elements import Html, el, spoken
 from familiar_cli.store.history.marks import restore_turns, turn_statuses
 from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_around
-from familiar_cli.store.memory.layout import PEOPLE_DIR
 
 _A_PAGE: Final = 40
 _CHARTED: Final = 40
@@ -128,10 +128,8 @@ def show_reason(request: PageRequest, trace: Trace) -> dict[str, Any]:
 
 
 def _memory_address(request: PageRequest, used: UsedMemory) -> str:
-    if used.rel_path and used.rel_path.startswith(f"{PEOPLE_DIR}/"):
-        return request.to("people", used.rel_path.rpartition("/")[2].removesuffix(".md"))
     if used.rel_path:
-        return request.to("memory", used.rel_path)
+        return page_of_file(request, used.rel_path)
     return request.to("turns", used.turns[0]) if used.turns else ""
 
 

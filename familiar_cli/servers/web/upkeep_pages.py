@@ -32,7 +32,7 @@ from familiar_cli.servers.web.asking import (
     to_number,
     with_speakers,
 )
-from familiar_cli.servers.web.drawing import evidence_links
+from familiar_cli.servers.web.fact_rows import evidence_of_lines
 from familiar_cli.servers.web.model_form import (
     KEY,
     SETTINGS,
@@ -45,7 +45,7 @@ from familiar_cli.servers.web.model_form import (
     try_choice,
 )
 from familiar_cli.store.memory.layout import REMINDERS, TASKS, digest_path, told_path
-from familiar_cli.store.memory.pages.lines import citations_in, readable_text, turn_ids
+from familiar_cli.store.memory.pages.lines import readable_text, turn_ids
 from familiar_cli.writing.review.pending import decide_plan as decide_on
 from familiar_cli.writing.review.pending import drop_damaged, edit_plan, read_pending
 from familiar_cli.writing.review.waiting import pending_ids
@@ -110,15 +110,10 @@ def _piece_lines(
     What comes has its number, words, whether it is a sentence that can be edited, and evidence.
     """
     gone = [words for line in hunk.removed if (words := _line_words(line))]
-    days = request.familiar.numbering.cited_days(hunk.added, request.viewer)
+    evidence = evidence_of_lines(request, hunk.added)
     new = [
-        (
-            at,
-            words,
-            bullet(line) is not None,
-            evidence_links(of_line if citations_in(line) else None, request.base),
-        )
-        for at, (line, of_line) in enumerate(zip(hunk.added, days, strict=True), 1)
+        (at, words, bullet(line) is not None, links)
+        for at, (line, links) in enumerate(zip(hunk.added, evidence, strict=True), 1)
         if (words := _line_words(line))
     ]
     return gone, new
