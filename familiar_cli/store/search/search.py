@@ -148,6 +148,7 @@ def _with_unindexed(
     files = [(path, stamp.mtime_ns) for path, stamp in suspects.items()]
     done = options.exclude | {hit.rel_path for hit in result.hits}  # an older version is indexed
     files = [one for one in files if one[0] not in done]
+    files.sort(key=lambda one: -one[1])  # what was just written is wanted most
     until_s = stopwatch_s() + max(options.refresh_s or 0.0, LEAST_DIRECT_S)
     read = 0
 

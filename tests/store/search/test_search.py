@@ -74,8 +74,10 @@ def test_reading_directly_ends_in_time_and_counts_what_is_left(world, monkeypatc
     monkeypatch.setattr(search, "LEAST_DIRECT_S", 0.0)
     for number in range(4):
         world.put(f"{number}.md", f"tea {number}")
+    os.utime(world.index.store.root / "2.md", (4e9, 4e9))
     found = world.ask("tea", refresh_s=0.0)
     assert (found.direct, found.unread) == (1, 3)
+    assert [hit.rel_path for hit in found.hits] == ["2.md"]  # the newest comes first
 
 
 def test_what_matches_best_is_split_into_lines_first(world, monkeypatch) -> None:
