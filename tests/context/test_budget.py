@@ -402,7 +402,7 @@ def test_what_is_required_widens_its_layer() -> None:
 
 
 def test_what_is_required_and_does_not_fit_at_all_is_refused() -> None:
-    with pytest.raises(LimitError, match="the whole prompt may have 100"):
+    with pytest.raises(LimitError, match="the whole prompt may have only 100"):
         fill([piece("word " * 400, fit=Fit.required)], total=100)
 
 

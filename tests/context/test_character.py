@@ -244,7 +244,7 @@ def test_each_piece_knows_the_lines_and_the_hash_of_its_file(store) -> None:
         ("self/first_mes.md", "it is the greeting"),
         ("self/personality.md", "not UTF-8"),
         ("self/card.json", "only its depth prompt"),
-        ("self/diary.md", "of self/ only these are read: description.md"),
+        ("self/diary.md", "in self/, only these are read: description.md"),
     ],
 )
 def test_it_says_why_a_file_of_the_character_is_not_in_a_prompt(store, rel_path, reason) -> None:
