@@ -197,7 +197,7 @@ def test_test_uses_the_settings_of_the_familiar_that_is_meant(tmp_path, monkeypa
     assert server.last.json()["model"] == "of-ada"
 
 
-def test_the_model_inside_the_program_answers(model_cache, monkeypatch) -> None:
+def test_the_model_inside_the_program_answers(model_cache, quick_engine, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_CACHE", str(model_cache))
     result = run("test")
     assert result.exit_code == 0
