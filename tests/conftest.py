@@ -140,8 +140,8 @@ def pytest_collection(session) -> None:
     files = sorted({file for place in places for file in place.rglob("test_*.py")})
     first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
     for file in files[first:] + files[:first]:
-        name = file.relative_to(session.config.rootpath).with_suffix("")
         with suppress(Exception):  # collection tells it
+            name = file.relative_to(session.config.rootpath).with_suffix("")
             import_module(".".join(name.parts))
 
 
