@@ -562,8 +562,7 @@ def locked(path: Path, timeout_s: float = -1, *, what: str = "") -> Iterator[Non
         raise LockedError(
             f"Another process has been changing {what or str(path)!r} for {timeout_s:g} s; nothing "
             "was changed",
-            hint="Try again when it has finished, or check whether another `familiar` process "
-            "hangs.",
+            hint="Try again when it is done, or check whether another `familiar` process hangs.",
         ) from error
     try:
         yield

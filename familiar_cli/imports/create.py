@@ -362,8 +362,7 @@ def plan_restore(
         listed = import_plan.list_paths(overwritten)
         raise errors.ConflictError(
             f"These files differ from the export: {listed}; nothing was changed",
-            hint="Add `--force` to use the export's text, or import it under another ID: "
-            "`--familiar ID`.",
+            hint="Add `--force` to use the export's text, or use another ID: `--familiar ID`.",
         )
     report = import_plan.ImportReport(
         written=tuple(change.path for change in changes),

@@ -182,8 +182,7 @@ def find_personas(directory: Path) -> list[PersonaDir]:
         raise BadInputError(
             f"{str(directory)!r} contains no persona: no {IDENTITY}, {SOUL} or {PROTOCOLS} in it "
             "or in a folder `persona/NAME` below it; nothing was written",
-            hint="Give the folder that contains them, or start with `familiar init --template "
-            "keeper`.",
+            hint="Give their folder, or start with `familiar init --template keeper`.",
         )
     return dirs
 

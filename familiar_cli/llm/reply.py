@@ -384,8 +384,7 @@ def empty_reply(model: ChatModel, completion: Completion) -> BadReplyError:
         return BadReplyError(
             f"The model {model.name!r} used up its limit of {model.max_tokens:,} tokens with "
             "thinking, and replied nothing",
-            hint="`familiar config set llm.max_tokens N` with a larger number leaves room for a "
-            "reply.",
+            hint="`familiar config set llm.max_tokens N` with a larger N leaves room for a reply.",
         )
     if completion.thinking:
         return BadReplyError(

@@ -311,8 +311,7 @@ class RemoteFetch(Struct, kw_only=True):
                 believed[ref] = old
             elif ref not in there and not ref.endswith(f"/{self.instance().id}"):
                 self.notes.append(
-                    f"{shown_ref(ref)} was deleted from {self.name!r};"
-                    " what had been fetched is kept"
+                    f"{shown_ref(ref)} was deleted from {self.name!r}; what was fetched is kept"
                 )
                 believed[ref] = old
         return believed

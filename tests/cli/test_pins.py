@@ -72,7 +72,7 @@ class TestPin:
             ("nope.md", 4, "nope.md"),
             ("people", 4, "directory"),
             ("../x.md", 5, "x.md"),
-            ("self/description.md", 5, "already in every prompt"),
+            ("self/description.md", 5, "in every prompt"),
             ("tasks.json", 5, "only .md"),
             (".odd/x.md", 5, "hidden"),
         ],

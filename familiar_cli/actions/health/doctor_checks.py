@@ -553,8 +553,7 @@ def _check_size(repository: Repository) -> Iterator[Diagnosis]:
 
 _MOST: Final = 20
 _MEND: Final = (
-    "Restore the line: `familiar memory diff` shows how it was, `familiar memory undo` "
-    "reverts the change."
+    "Restore the line: `familiar memory diff` shows it, `familiar memory undo` reverts the change."
 )
 
 

@@ -146,8 +146,7 @@ def _pinned_file(familiar: Familiar, piece: types.Contribution, pinned: Pinned) 
 def _check_path(rel_path: str) -> None:
     if rel_path in _SELF:
         raise RefusedError(
-            f"{rel_path!r} is part of the character, which is already in every prompt;"
-            " nothing was changed",
+            f"{rel_path!r} is part of the character, which is in every prompt; nothing was changed",
             hint="Pin a file of its own, e.g. `familiar memory write lore/rules.md TEXT`.",
         )
     if not rel_path.lower().endswith(SUFFIXES):
@@ -158,7 +157,6 @@ def _check_path(rel_path: str) -> None:
         )
     if any(part.startswith(".") for part in rel_path.split("/")):
         raise RefusedError(
-            f"{rel_path!r} cannot be pinned: prompts never include hidden files;"
-            " nothing was changed",
+            f"{rel_path!r} cannot be pinned: no prompt includes hidden files; nothing was changed",
             hint="Move it to a name without a leading dot first.",
         )

@@ -382,8 +382,7 @@ def check_content(content: str) -> str:
         )
     if mask_secrets(text) != text:
         raise errors.RefusedError(
-            "`content` holds what looks like a password, a key or a card number; nothing was "
-            "changed",
+            "`content` holds what looks like a password, key or card number; nothing was changed",
             hint="Memory must not hold secrets: leave it out.",
         )
     return text

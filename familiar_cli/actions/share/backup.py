@@ -700,8 +700,7 @@ def _write_files(
 def _damaged(file: BackedUpFile) -> errors.RemoteDamagedError:
     return errors.RemoteDamagedError(
         f"{file.path!r} is damaged in the backup; nothing was restored",
-        hint="`familiar backup verify DIR` shows which are intact; choose one with `--backup "
-        "NAME`.",
+        hint="`familiar backup verify DIR` shows the intact ones; choose one with `--backup NAME`.",
     )
 
 

@@ -150,8 +150,7 @@ def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
         raise _without_turns(channel_id)
     if turns[at].channel_id != channel_id:
         raise RefusedError(
-            f"The last exchange also belongs to channel {turns[at].channel_id!r}; "
-            "nothing was changed",
+            f"The last exchange is also in channel {turns[at].channel_id!r}; nothing was changed",
             hint="Change it there, or say something here first.",
         )
     return StandingExchange(turns[at], tuple(turns[at + 1 :]))

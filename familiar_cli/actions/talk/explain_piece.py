@@ -257,8 +257,7 @@ def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
     """Describe each provider that failed and whose sources are unknown."""
     names = {provider.name for provider in providers}
     return [
-        f"{report.name}: it {_verdict_text(report.verdict)}, so what it would have offered is "
-        "unknown."
+        f"{report.name}: it {_verdict_text(report.verdict)}, so what it would offer is unknown."
         for report in trace.providers
         if report.verdict != "answered" and report.name not in names
     ]

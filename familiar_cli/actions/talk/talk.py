@@ -147,8 +147,7 @@ _NO_NOTE: Final = (
     "stepped_thinking would add a note to the prompt; a dry run has none, because no model is asked"
 )
 _NOT_SHORT: Final = (
-    "the small model would get a shorter prompt; `familiar config set context.frame short`"
-    " shows that one"
+    "the small model gets a shorter prompt; `familiar config set context.frame short` shows it"
 )
 _NO_FILTER: Final = "the filter would choose among the passages from memory; it was not asked"
 

@@ -471,8 +471,7 @@ class CharacterConfig(SettingsTable):
     )
     language: str = setting(
         "auto",
-        "Language of titles, headings and labels in its files and prompts; auto: the language it "
-        "speaks",
+        "Language of titles, headings and labels in its files and prompts; auto: the one it speaks",
         choices=LANGUAGES,
     )
     system_prompt: str = setting(

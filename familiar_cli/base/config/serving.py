@@ -103,8 +103,7 @@ def check_reach(host: str, tokens: Collection[str]) -> None:
     raise ConfigError(
         f"Without a token, the server listens on this machine only, and {host!r} can be reached "
         "from others; it was not started",
-        hint="Make a token with `openssl rand -hex 24 > tokens.txt`, and add "
-        "`--token-file tokens.txt`.",
+        hint="Make one with `openssl rand -hex 24 > tokens.txt`; add `--token-file tokens.txt`.",
     )
 
 

@@ -234,10 +234,7 @@ def _was_read(familiar: Familiar, turns: Sequence[int]) -> bool:
 
 def _tell_read(out: Output, *, was_read: bool) -> None:
     if was_read:
-        out.note(
-            "Memory may already contain lines based on it: `familiar housekeep withdrawn` finds "
-            "them."
-        )
+        out.note("Memory may contain lines based on it: `familiar housekeep withdrawn` finds them.")
 
 
 def _tell_marked(out: Output, done: str, changed: Sequence[int], nothing: str) -> None:

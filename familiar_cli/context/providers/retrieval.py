@@ -601,8 +601,7 @@ def _left_out(filling: Filling, gatherer: Gatherer, rel_path: str) -> str:
     top = max(p.score for p in gatherer.pieces)
     number = paths.index(rel_path) + 1
     return (
-        f"{why}; it ranks number {number} of the matches with score {best:.2f}; the best has "
-        f"{top:.2f}"
+        f"{why}; it is number {number} of the matches with score {best:.2f}; the best has {top:.2f}"
     )
 
 

@@ -146,8 +146,7 @@ def _opened(source: ForeignFile) -> Iterator[sqlite3.Connection]:
             if connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,):
                 raise BadInputError(
                     f"{source.name!r} is the history of a familiar, not a chat",
-                    hint="To move that whole familiar here, restore a backup: `familiar restore "
-                    "DIR`.",
+                    hint="To move all of it here, restore a backup: `familiar restore DIR`.",
                 )
             if not legacy_table(connection):
                 raise BadInputError(

@@ -395,8 +395,7 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
     if channel not in channel_ids or not caller.viewer.sees_channel(channel):
         raise NotFoundError(
             f"There is no open channel {framed(channel)!r}",
-            hint="`recent` lists the open ones; a private one needs a server started with "
-            "--channel.",
+            hint="`recent` lists the open ones; a private one needs a server with --channel.",
         )
     return str(channel)
 

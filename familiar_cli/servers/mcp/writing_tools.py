@@ -56,8 +56,7 @@ _NOTES: Final = {
     "deleted": "Deleted {path}.",
     "unchanged": "Nothing new: {path} is unchanged.",
     "planned": "Memory is unchanged: the change to {path} waits for review as plan {plan}.",
-    "held": "Memory is unchanged: the change would halve {path}, so it waits for review as plan "
-    "{plan}.",
+    "held": "Memory is unchanged: this would halve {path}, so it waits for review as plan {plan}.",
 }
 _MERGED: Final = (
     "It was edited since this session read it; both are in it: read it again before another change."

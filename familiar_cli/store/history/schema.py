@@ -352,6 +352,5 @@ def _error_for(error: sqlite3.Error, path: Path) -> FamiliarError:
 def _damaged_history(path: Path, error: object) -> BadInputError:
     return BadInputError(
         f"The history {str(path)!r} is damaged or not a history ({error}); it was not changed",
-        hint="Replace it with a backup copy, or recover what can be read: `familiar history "
-        "salvage`.",
+        hint="Replace it with a backup, or recover what can be read: `familiar history salvage`.",
     )

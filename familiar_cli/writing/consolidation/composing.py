@@ -628,8 +628,7 @@ class Composer(Struct):
             raise ConfigError(
                 f"{self.model.name!r} reads {self.model.context_tokens:,} tokens, which is too few "
                 "for this work; nothing was written",
-                hint=f"Raise `llm.slots.{self.asker.slot}.context_tokens`, or use another model "
-                "there.",
+                hint=f"Raise `llm.slots.{self.asker.slot}.context_tokens`, or use another model.",
             )
         return room
 

@@ -545,8 +545,7 @@ def _decode_text(rel_path: str, content: bytes, *, is_whole: bool = True) -> str
     except UnicodeDecodeError as error:
         raise errors.BadInputError(
             f"{rel_path!r} is not UTF-8 text (byte {error.start}); it was not changed",
-            hint=f"See its bytes with `familiar memory cat {typed(rel_path)}`,"
-            " and save it as UTF-8.",
+            hint=f"See its bytes with `familiar memory cat {typed(rel_path)}`; save it as UTF-8.",
         ) from error
 
 

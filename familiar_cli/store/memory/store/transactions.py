@@ -154,8 +154,7 @@ def _bytes_of(rel_path: str, content: str | bytes) -> bytes:
         return content.encode("utf-8")
     except UnicodeEncodeError as error:
         raise errors.BadInputError(
-            f"The text for {rel_path!r} contains half a character at {error.start};"
-            " nothing was changed",
+            f"The text for {rel_path!r} has half a character at {error.start}; nothing was changed",
             hint="The text was cut or decoded wrongly; a lone surrogate cannot be stored.",
         ) from error
 
@@ -242,8 +241,7 @@ class StagedTree:
         if self._load(step.to) is not None:
             raise errors.RefusedError(
                 f"{step.to!r} already exists; nothing was changed",
-                hint=f"Remove it first: `familiar memory rm {typed(step.to)}`,"
-                " or choose another path.",
+                hint=f"Remove it first: `familiar memory rm {typed(step.to)}`, or use a new path.",
             )
         self._put(step.to, content, any_size=True)
 
@@ -295,8 +293,7 @@ class StagedTree:
         most = self._limits.max_dir_files
         if directory != PEOPLE_DIR and len(names.all) > most:  # every speaker has a file
             raise errors.DirectoryFullError(
-                f"{directory or '.'!r} holds {most:,} files, the maximum allowed; nothing was "
-                "changed",
+                f"{directory or '.'!r} holds {most:,} files, the maximum; nothing was changed",
                 hint="Write into another directory, or raise `max_dir_files` in [memory].",
             )
 
