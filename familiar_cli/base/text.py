@@ -204,6 +204,11 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", text).casefold())
 
 
+def words_of(text: str) -> list[str]:
+    """Split a text into case-folded words."""
+    return re.findall(r"\w+", fold(text))
+
+
 def fold_all(texts: Iterable[str]) -> list[str]:
     """Fold each text; quick for thousands of plain ones."""
     known = list(texts)

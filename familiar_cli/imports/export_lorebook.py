@@ -2,138 +2,34 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from copy import deepcopy
 from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
-from familiar_cli.base.text import sha256_of
+from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.imports import lorebook, lorebook_shelf
 from familiar_cli.imports.lorebook import DEFAULTS, BookFormat, Lorebook, LoreEntry, Shape
 from familiar_cli.imports.lorebook_reading import BARE_BOOK
-from familiar_cli.imports.lorebook_shelf import BookSettings, ShelvedBook, edits_of, walk_paths
+from familiar_cli.imports.lorebook_shelf import (
+    BookSettings,
+    EntryFiles,
+    LoreFile,
+    ShelvedBook,
+    find_entry_files,
+    page_of,
+)
 from familiar_cli.store.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.store.memory.pages.front_matter import parse_lore
+from familiar_cli.store.memory.pages.lore_settings import split_decorators
 from familiar_cli.store.memory.store.files import parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from familiar_cli.store.memory.store.store import MemoryStore
-
-
-class LoreFile(Struct, frozen=True):
-    """A Markdown file in its current state."""
-
-    path: str
-    text: str
-    sha256: str
-
-
-class EntryFiles(Struct, frozen=True):
-    """The files in a directory, matched with its entries.
-
-    Args:
-        files: Entry id -> its file.
-        strays: Files in the directory that belong to no entry.
-        skipped: Unreadable files: path and reason.
-        names: Every path in the directory, Markdown or not.
-    """
-
-    files: dict[str, LoreFile]
-    strays: tuple[LoreFile, ...]
-    skipped: tuple[str, ...]
-    names: frozenset[str]
-
-
-def find_entry_files(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFiles:
-    """Find the files of the entries in `settings`, and other files in their `directory`.
-
-    A file belongs to the entry whose id it contains; the file at an entry's last known path takes
-    precedence, even without the id. Only if one is missing is the whole memory searched, except
-    other books' directories. Subdirectories with books of their own belong to those.
-    """
-    skipped: list[str] = []
-    paths = _own_files(
-        walk_paths(store, directory, skipped=skipped),
-        directory,
-        _other_directories(store, directory),
-    )
-    here = _read_files(store, [path for path in paths if path.endswith(".md")], skipped)
-    wanted = {record.path: key for key, record in settings.entries.items()}
-    away = [path for path in wanted if path not in here and store.exists(path)]
-    seen = here | _read_files(store, [path for path in away if path not in paths], skipped)
-    files = _claim_files(seen, settings, wanted)
-    if len(files) < len(settings.entries):
-        known = seen.keys() | _recorded_directories(store, directory)
-        others = [
-            p
-            for p in walk_paths(store, "", skipped=skipped)
-            if p.endswith(".md") and p not in known
-        ]
-        marked = _read_files(store, others, skipped)
-        files = _claim_files(seen | marked, settings, wanted)
-    claimed = {file.path for file in files.values()}
-    strays = tuple(file for path, file in here.items() if path not in claimed)
-    return EntryFiles(files, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
-
-
-def _claim_files(
-    seen: dict[str, LoreFile], settings: BookSettings, wanted: dict[str, str]
-) -> dict[str, LoreFile]:
-    """Assign files to entries: by path with id, then by id, then by path alone."""
-    marks = {path: parse_lore(file.text).entry_id for path, file in seen.items()}
-    files = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
-    for path in sorted(seen):
-        key = marks[path]
-        if key in settings.entries and key not in files:
-            files[key] = seen[path]
-    for path, key in wanted.items():
-        if key not in files and path in seen and marks[path] is None:
-            files[key] = seen[path]
-    return files
-
-
-def _other_directories(store: MemoryStore, directory: str) -> list[str]:
-    """Return the other directories that contain books."""
-    return [other for other in lorebook_shelf.book_directories(store) if other != directory]
-
-
-def _own_files(items: list[str], directory: str, others: list[str]) -> list[str]:
-    """Filter out paths in subdirectories that have books of their own."""
-    below = tuple(f"{other}/" for other in others if other.startswith(f"{directory}/"))
-    return [path for path in items if not path.startswith(below)]
-
-
-def _recorded_directories(store: MemoryStore, directory: str) -> set[str]:
-    """Return the last known directories of other directories' entries."""
-    items: set[str] = set()
-    for other in _other_directories(store, directory):
-        with suppress(BadInputError):  # reported when that directory itself is requested
-            settings = lorebook_shelf.load_settings(store, other)
-            items |= {record.path for record in settings.entries.values()}
-    return items
-
-
-def _read_files(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, LoreFile]:
-    read: dict[str, LoreFile] = {}
-    for path in paths:
-        try:
-            raw = store.read_bytes(path)
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError:
-            skipped.append(f"{path}: not UTF-8 text")
-            continue
-        except FamiliarError as error:
-            skipped.append(f"{path}: {error}")
-            continue
-        read[path] = LoreFile(path, text, sha256_of(raw))
-    return read
 
 
 FROM_CARD: Final = ("a character_book", "a card's character_book")
@@ -215,7 +111,40 @@ def _edited_entry(entry: LoreEntry, key: str, file: LoreFile, sha256: str) -> Lo
     """Apply a person's edits of its file to an entry."""
     if file.sha256 == sha256:
         return entry
-    return entry.edited(edits_of(file.text, entry, key))
+    return entry.edited(_edits_of(file.text, entry, key))
+
+
+def _edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
+    """Compare the page of `entry` with its source: changed title, keys, enabled, content.
+
+    Changes of line endings only, which an editor may make, are not edits.
+    """
+    now, then = parse_lore(text), page_of(entry, entry_id)
+    edits: dict[str, Any] = {}
+    if now.title not in (None, then.title):
+        edits["title"] = now.title
+    if now.keys != then.keys:
+        edits["keys"] = now.keys
+    if now.enabled != then.enabled:
+        edits["enabled"] = now.enabled
+    if _unix_newlines(_with_newline(now.body)) != _unix_newlines(_with_newline(then.body)):
+        edits["content"] = split_decorators(entry.content)[0] + _as_before(now.body, then.body)
+    return edits
+
+
+def _as_before(body: str, before: str) -> str:
+    """Restore the original line endings and trailing end in the edited `body`."""
+    if "\r\n" not in before:
+        body = _unix_newlines(body)
+    return body if before.endswith("\n") else body.removesuffix("\n").removesuffix("\r")
+
+
+def _with_newline(body: str) -> str:
+    return body if not body or body.endswith("\n") else body + "\n"
+
+
+def _unix_newlines(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 def _begun_by_hand(

@@ -10,15 +10,17 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.base.text import counted, fold, one_line, sha256_of, unified
 from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
-from familiar_cli.imports.export_lorebook import EntryFiles, LoreFile, find_entry_files
 from familiar_cli.imports.import_plan import Effects, FileToWrite, ImportPlan, ImportReport
 from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, book_settings
 from familiar_cli.imports.lorebook_shelf import (
     BookRecord,
     BookSettings,
+    EntryFiles,
     EntryRecord,
+    LoreFile,
     book_id_of,
     file_names,
+    find_entry_files,
     ids_of,
     match_entries,
     page_of,

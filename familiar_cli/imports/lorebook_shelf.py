@@ -1,4 +1,4 @@
-"""Storage of lorebooks: directories, `.lorebook.json`, entry ids and pages."""
+"""Storage of lorebooks: directories, `.lorebook.json`, entry ids, files and pages."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping  # noqa: TC003  # type of fields
+from contextlib import suppress
 from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, convert, field, to_builtins
 
-from familiar_cli.base.errors import BadInputError, NotFoundError
-from familiar_cli.base.text import fold, one_line, slugify
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
+from familiar_cli.base.text import fold, one_line, sha256_of, slugify
 from familiar_cli.imports import import_plan
 from familiar_cli.imports.foreign_files import to_storable
 from familiar_cli.imports.lorebook import KEYS, Lorebook, LoreEntry, Shape, json_digest
@@ -424,6 +425,115 @@ def walk_paths(
     return [entry.rel_path for entry in walk.files if not entry.is_dir]
 
 
+class LoreFile(Struct, frozen=True):
+    """A Markdown file in its current state."""
+
+    path: str
+    text: str
+    sha256: str
+
+
+class EntryFiles(Struct, frozen=True):
+    """The files in a directory, matched with its entries.
+
+    Args:
+        files: Entry id -> its file.
+        strays: Files in the directory that belong to no entry.
+        skipped: Unreadable files: path and reason.
+        names: Every path in the directory, Markdown or not.
+    """
+
+    files: dict[str, LoreFile]
+    strays: tuple[LoreFile, ...]
+    skipped: tuple[str, ...]
+    names: frozenset[str]
+
+
+def find_entry_files(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFiles:
+    """Find the files of the entries in `settings`, and other files in their `directory`.
+
+    A file belongs to the entry whose id it contains; the file at an entry's last known path takes
+    precedence, even without the id. Only if one is missing is the whole memory searched, except
+    other books' directories. Subdirectories with books of their own belong to those.
+    """
+    skipped: list[str] = []
+    paths = _own_files(
+        walk_paths(store, directory, skipped=skipped),
+        directory,
+        _other_directories(store, directory),
+    )
+    here = _read_files(store, [path for path in paths if path.endswith(".md")], skipped)
+    wanted = {record.path: key for key, record in settings.entries.items()}
+    away = [path for path in wanted if path not in here and store.exists(path)]
+    seen = here | _read_files(store, [path for path in away if path not in paths], skipped)
+    files = _claim_files(seen, settings, wanted)
+    if len(files) < len(settings.entries):
+        known = seen.keys() | _recorded_directories(store, directory)
+        others = [
+            p
+            for p in walk_paths(store, "", skipped=skipped)
+            if p.endswith(".md") and p not in known
+        ]
+        marked = _read_files(store, others, skipped)
+        files = _claim_files(seen | marked, settings, wanted)
+    claimed = {file.path for file in files.values()}
+    strays = tuple(file for path, file in here.items() if path not in claimed)
+    return EntryFiles(files, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
+
+
+def _claim_files(
+    seen: dict[str, LoreFile], settings: BookSettings, wanted: dict[str, str]
+) -> dict[str, LoreFile]:
+    """Assign files to entries: by path with id, then by id, then by path alone."""
+    marks = {path: parse_lore(file.text).entry_id for path, file in seen.items()}
+    files = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
+    for path in sorted(seen):
+        key = marks[path]
+        if key in settings.entries and key not in files:
+            files[key] = seen[path]
+    for path, key in wanted.items():
+        if key not in files and path in seen and marks[path] is None:
+            files[key] = seen[path]
+    return files
+
+
+def _other_directories(store: MemoryStore, directory: str) -> list[str]:
+    """Return the other directories that contain books."""
+    return [other for other in book_directories(store) if other != directory]
+
+
+def _own_files(items: list[str], directory: str, others: list[str]) -> list[str]:
+    """Filter out paths in subdirectories that have books of their own."""
+    below = tuple(f"{other}/" for other in others if other.startswith(f"{directory}/"))
+    return [path for path in items if not path.startswith(below)]
+
+
+def _recorded_directories(store: MemoryStore, directory: str) -> set[str]:
+    """Return the last known directories of other directories' entries."""
+    items: set[str] = set()
+    for other in _other_directories(store, directory):
+        with suppress(BadInputError):  # reported when that directory itself is requested
+            settings = load_settings(store, other)
+            items |= {record.path for record in settings.entries.values()}
+    return items
+
+
+def _read_files(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, LoreFile]:
+    read: dict[str, LoreFile] = {}
+    for path in paths:
+        try:
+            raw = store.read_bytes(path)
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            skipped.append(f"{path}: not UTF-8 text")
+            continue
+        except FamiliarError as error:
+            skipped.append(f"{path}: {error}")
+            continue
+        read[path] = LoreFile(path, text, sha256_of(raw))
+    return read
+
+
 _MAX_TITLE_CHARS: Final = 200
 
 
@@ -457,36 +567,3 @@ def entry_heading(entry: LoreEntry) -> str:
     names = (entry.title, *keys[:1], *entry.other_titles, f"Entry {entry.uid}")
     lines = (one_line(name, _MAX_TITLE_CHARS) for name in names)
     return next((line for line in lines if line and not is_expression(line)), "Entry")
-
-
-def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
-    """Compare the page of `entry` with its source: changed title, keys, enabled, content.
-
-    Changes of line endings only, which an editor may make, are not edits.
-    """
-    now, then = parse_lore(text), page_of(entry, entry_id)
-    edits: dict[str, Any] = {}
-    if now.title not in (None, then.title):
-        edits["title"] = now.title
-    if now.keys != then.keys:
-        edits["keys"] = now.keys
-    if now.enabled != then.enabled:
-        edits["enabled"] = now.enabled
-    if _unix_newlines(_with_newline(now.body)) != _unix_newlines(_with_newline(then.body)):
-        edits["content"] = split_decorators(entry.content)[0] + _as_before(now.body, then.body)
-    return edits
-
-
-def _as_before(body: str, before: str) -> str:
-    """Restore the original line endings and trailing end in the edited `body`."""
-    if "\r\n" not in before:
-        body = _unix_newlines(body)
-    return body if before.endswith("\n") else body.removesuffix("\n").removesuffix("\r")
-
-
-def _with_newline(body: str) -> str:
-    return body if not body or body.endswith("\n") else body + "\n"
-
-
-def _unix_newlines(text: str) -> str:
-    return text.replace("\r\n", "\n")

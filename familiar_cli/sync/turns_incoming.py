@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.store.history import events, lines, selection
-from familiar_cli.store.history.forgetting import (
+from familiar_cli.store.history.forgetting import is_forgotten
+from familiar_cli.store.history.rows import COLUMNS, Turn, pack, to_row, to_turn, unpack
+from familiar_cli.store.history.store import GREETING, HistoryStore, note_id
+from familiar_cli.store.history.tombstones import (
     as_tombstone,
-    is_forgotten,
     is_tombstone,
     lacks_words,
     uncount_forgotten,
 )
-from familiar_cli.store.history.rows import COLUMNS, Turn, pack, to_row, to_turn, unpack
-from familiar_cli.store.history.store import GREETING, HistoryStore, note_id
 from familiar_cli.sync.turns_outgoing import FACTS, HANDED, QUIET, TOLD, fact_line, leave_to_others
 
 if TYPE_CHECKING:

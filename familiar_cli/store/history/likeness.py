@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.text import fold
+from familiar_cli.base.text import fold, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,11 +33,6 @@ _LEAST_DIGITS: Final = 5  # of an account; a shorter one may be any number
 _NEVER: Final = re.compile(r"(?!)")
 _POSSESSIVE: Final = re.compile(r"['\u2019]?s")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-def words_of(text: str) -> list[str]:
-    """Split a text into case-folded words."""
-    return _WORD.findall(fold(text))
 
 
 def runs_of(words: list[str]) -> Iterator[tuple[str, ...]]:

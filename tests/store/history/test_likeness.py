@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.store.history.likeness import NameForms, Traces, runs_of, words_of
+from familiar_cli.base.text import words_of
+from familiar_cli.store.history.likeness import NameForms, Traces, runs_of
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.base.who.identity import Author
-from familiar_cli.store.history.forgetting import (
-    ForgetOrder,
-    bury_turns,
-    find_forgotten,
-    orders_of,
-)
+from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
 from familiar_cli.store.history.likeness import TOMBSTONE, NameForms
 from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.history.tombstones import bury_turns, find_forgotten
 from tests.support.chats import HEAD, bring, robin, save, yuzu
 
 PEOPLE = [Author("discord", str(n), display_name=f"Person{n}") for n in range(3)]
