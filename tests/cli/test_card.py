@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from familiar_cli.cli.app import app
 from familiar_cli.imports.reading import read_card
-from familiar_cli.pages.import_pages import card_page
+from familiar_cli.pages.card_pages import card_page
 from familiar_cli.pages.terminal import console
 from tests.support.cards import as_json, charx_card, png_card, v2, v3
 from tests.support.cases import each

@@ -34,8 +34,9 @@ from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.reading import load_book, read_card
 from familiar_cli.llm.reply import ErrorInReplyError, EventSplitter, StreamedReply
 from familiar_cli.llm.tokens import heuristic
+from familiar_cli.pages.bring_pages import report_page
+from familiar_cli.pages.card_pages import card_page, findings_page
 from familiar_cli.pages.context_page import context_page, messages_text
-from familiar_cli.pages.import_pages import card_page, findings_page, report_page
 from familiar_cli.pages.memory_pages import housekeeping_page
 from familiar_cli.pages.status_pages import list_page, status_page
 from familiar_cli.pages.terminal import as_plain

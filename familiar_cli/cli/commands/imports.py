@@ -36,7 +36,7 @@ def show(ctx: typer.Context, file: _File) -> None:
     familiar card show mira.png
     """
     from familiar_cli.imports.card_check import summarise_card
-    from familiar_cli.pages.import_pages import card_page
+    from familiar_cli.pages.card_pages import card_page
 
     summary, out = summarise_card(base.read_card_at(file), _counter()), base.output(ctx)
     out.answer(summary, card_page(summary, framed=sys.stdout.isatty()))
@@ -51,7 +51,7 @@ def check(ctx: typer.Context, file: _File) -> None:
     familiar card check mira.png
     """
     from familiar_cli.imports.card_check import check_card
-    from familiar_cli.pages.import_pages import findings_page
+    from familiar_cli.pages.card_pages import findings_page
 
     card, out = base.read_card_at(file), base.output(ctx)
     findings = check_card(card, _counter())
@@ -176,7 +176,7 @@ def import_lorebook(
     from familiar_cli.imports.import_lorebook import import_lorebook
     from familiar_cli.imports.reading import load_book
     from familiar_cli.imports.what_is_it import taken_for
-    from familiar_cli.pages.import_pages import report_page
+    from familiar_cli.pages.bring_pages import report_page
 
     familiar, out = base.familiar_of(ctx), base.output(ctx)
     with taken_for("lorebook", file):
@@ -285,7 +285,7 @@ def import_chat(
     from familiar_cli.actions.talk.client_chat import chat_reading
     from familiar_cli.cli.commands.init import familiar_option
     from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
-    from familiar_cli.pages.import_pages import answer_data, imported_chats_page
+    from familiar_cli.pages.bring_pages import answer_data, imported_chats_page
 
     familiar, out = base.familiar_of(ctx), base.output(ctx)
     reading = replace(
@@ -341,7 +341,7 @@ def import_sillytavern(
     """
     from familiar_cli.actions.bring.import_sillytavern import import_folder
     from familiar_cli.imports.sillytavern import find_folder
-    from familiar_cli.pages.import_pages import imported_folder_page
+    from familiar_cli.pages.bring_pages import imported_folder_page
 
     out, home = base.output(ctx), base.home_of(ctx)
     folder = find_folder(Path(directory).expanduser())
@@ -397,7 +397,7 @@ def import_memories(
     """
     from familiar_cli.imports import folders as importing
     from familiar_cli.imports.folders import FolderImportOptions
-    from familiar_cli.pages.import_pages import report_page
+    from familiar_cli.pages.bring_pages import report_page
 
     familiar, out = base.familiar_of(ctx), base.output(ctx)
     folder = importing.read_tree(Path(directory).expanduser())

@@ -142,7 +142,7 @@ def _make_card(
 ) -> None:
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_familiar
-    from familiar_cli.pages.import_pages import report_page
+    from familiar_cli.pages.bring_pages import report_page
 
     out, home = base.output(ctx), base.home_of(ctx)
     report = create_familiar(
@@ -175,7 +175,7 @@ def _make_personas(
     """Create a familiar from each persona; a failure does not stop the others."""
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.personas import create_from_persona
-    from familiar_cli.pages.import_pages import report_page
+    from familiar_cli.pages.bring_pages import report_page
 
     out, home = base.output(ctx), base.home_of(ctx)
     reports, failed = [], []

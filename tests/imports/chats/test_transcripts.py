@@ -391,7 +391,7 @@ def test_no_text_raises_and_every_line_is_in_a_turn_or_told(tmp_path_factory, te
 
 
 def test_json_has_what_a_person_checks(store, tmp_path) -> None:
-    from familiar_cli.pages.import_pages import answer_data
+    from familiar_cli.pages.bring_pages import answer_data
 
     done = bring(
         store,

@@ -15,7 +15,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.imports.contract import ForeignMemories, ForeignMemory, recognise
 from familiar_cli.imports.reading import read_memories
 from familiar_cli.imports.source import ForeignFile, as_source
-from familiar_cli.pages.import_pages import lines_page
+from familiar_cli.pages.bring_pages import lines_page
 from familiar_cli.pages.terminal import console
 from tests.support.cases import each
 from tests.support.world import data, home, live
