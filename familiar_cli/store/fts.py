@@ -358,22 +358,31 @@ def visible_scores(
         term: visible.rows_with(connection, table, term, most_rows) for term in match.split(" OR ")
     }
     telling = {term: len(found) for term, found in held.items() if found}
-    if sum(telling.values()) > most_rows:
+    is_few = sum(telling.values()) <= most_rows
+    if not is_few:
         rare = {term: n for term, n in telling.items() if n <= _MOST * visible.rows}
         telling = rare or telling
     newest = f"SELECT rowid {visible.found(table)}{only.format(row=f'{table}.rowid')}"
     rows: set[int] = set()
     for term in sorted(telling, key=lambda term: (telling[term], term)):
-        if not only:
+        if is_few or not only:
             rows.update(held[term][: most_rows - len(rows)])
             continue
         limited = f"{newest} ORDER BY rowid DESC LIMIT {most_rows - len(rows)}"
         given = (term, *visible.values, *values)
         rows.update(row for (row,) in connection.execute(limited, given))
+    if is_few and only:
+        some = f"SELECT id.value FROM json_each(?) AS id WHERE TRUE{only.format(row='id.value')}"  # noqa: S608
+        given = (json.dumps(list(rows)), *values)
+        rows = {row for (row,) in connection.execute(some, given)}
     among = json.dumps(list(rows))
     lengths, average = _row_words(connection, table, among), visible.words / max(visible.rows, 1)
     fixed, by_word = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (average or 1.0)
     scores = dict.fromkeys(rows, 0.0)
+    connection.execute(
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_words"
+        f" USING fts5vocab(main, {table}, instance)"
+    )
     for term, count in telling.items():
         odds = (visible.rows - count + 0.5) / (count + 0.5)
         weight = max(log(odds), _LEAST_WEIGHT) if odds > 0 else _LEAST_WEIGHT
@@ -421,9 +430,6 @@ def _times_held(
         sql = f"SELECT rowid, 1 FROM {table} WHERE {table} MATCH ? AND +rowid IN"  # noqa: S608
     else:
         words = f"temp.{table}_words"
-        connection.execute(
-            f"CREATE VIRTUAL TABLE IF NOT EXISTS {words} USING fts5vocab(main, {table}, instance)"
-        )
         sql = f"SELECT doc, count(*) FROM {words} WHERE term BETWEEN ? AND ? AND doc IN"  # noqa: S608
     sql += " (SELECT value FROM json_each(?)) GROUP BY 1"
     return connection.execute(sql, (*(stems or (term,)), among)).fetchall()
