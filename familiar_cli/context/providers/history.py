@@ -18,7 +18,6 @@ from familiar_cli.context.budget import first_kept
 from familiar_cli.context.request import ContextProvider, ContextRequest, Explains
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Role, Spoken, Subject
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
-from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from familiar_cli.store.history.summaries import OWN, PUBLIC, Summaries
 
 if TYPE_CHECKING:
@@ -157,12 +156,12 @@ class HistoryProvider:
             return []
         viewer, family = request.viewer, self._store.family(request.channel_id)
         last = self._store.recent(request.channel_id, 1, viewer=viewer)
-        begin = last[0].id if last else 0
-        heard = newest_turns(self._store, TurnFilter(viewer), LOOK_BACK_TURNS)
+        begin = last[0].id + 1 if last else 0
+        heard = self._store.recent(None, LOOK_BACK_TURNS, viewer=viewer, start=begin)
         others = [
             turn
-            for turn in sorted((one.turn for one in heard), key=lambda turn: turn.id)
-            if turn.stands and turn.channel_id not in family and turn.id > begin
+            for turn in sorted(heard, key=lambda turn: turn.id)
+            if turn.channel_id not in family
         ]
         text = list_meanwhile(
             others,

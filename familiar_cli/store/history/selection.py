@@ -442,6 +442,7 @@ def newest_rows(
     limit: int,
     end: int = END,
     *,
+    start: int = 0,
     channel_id: str | None = None,
 ) -> list[Row]:
     """Return the rows of the newest turns placed before `end`, oldest first.
@@ -454,13 +455,14 @@ def newest_rows(
         where: SQL conditions, each beginning with AND, and their values.
         limit: Maximum number of rows.
         end: The place to stop before.
+        start: The first place.
         channel_id: Only turns of this channel's past; None: of all channels.
     """
     rows: list[Row] = []
     for part, here in _in_parts(connection, where, channel_id):
         if len(rows) >= limit:
             break
-        span = _Span(part, min(end, part.end), here)
+        span = _Span(part, min(end, part.end), here, start)
         rows = _newest_rows(connection, select, span, limit - len(rows)) + rows
     return rows
 
@@ -533,9 +535,12 @@ def _newest_rows(connection: sqlite3.Connection, select: str, span: _Span, limit
     if limit <= 0:
         return []
     sql, values = span.where
-    query = f"{select} WHERE turns.id < ? AND {_AT_HOME}{sql} ORDER BY turns.id DESC LIMIT ?"
-    rows = connection.execute(query, (span.end, *values, limit)).fetchall()
-    low = rows[-1][0] if len(rows) == limit else 0
+    query = (
+        f"{select} WHERE turns.id >= ? AND turns.id < ? AND {_AT_HOME}{sql} "
+        "ORDER BY turns.id DESC LIMIT ?"
+    )
+    rows = connection.execute(query, (span.start, span.end, *values, limit)).fetchall()
+    low = rows[-1][0] if len(rows) == limit else span.start
     moved, given = replace(span, start=low).moved
     cursor = connection.execute(f"{moved} ORDER BY place DESC, turn_id DESC", given)
     position = 0

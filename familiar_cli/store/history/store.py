@@ -324,22 +324,32 @@ class HistoryStore(HistoryFile):
             return replace(turn, id=cursor.lastrowid or 0) if cursor.rowcount else None
 
     def recent(
-        self, channel_id: str, limit: int, before_id: int | None = None, *, viewer: Viewer
+        self,
+        channel_id: str | None,
+        limit: int,
+        before_id: int | None = None,
+        *,
+        viewer: Viewer,
+        start: int = 0,
     ) -> list[Turn]:
         """Return the newest `limit` standing turns of a channel's past, oldest first.
 
         A turn that replaced another has that one's place. The cost does not grow with the history.
 
         Args:
+            channel_id: The channel; None: all channels.
             limit: Maximum number of turns, >= 0.
             before_id: Only turns with a lower id.
             viewer: Who will see them; turns hidden from them are left out.
+            start: Only turns at this place or later.
         """
         end = 2**_BITS - 1 if before_id is None else before_id
         with self.use(create=False) as connection:
             sql, values = visible_condition(viewer)
             where = (f" AND {sql}", values)
-            rows = newest_rows(connection, STANDING, where, limit, end, channel_id=channel_id)
+            rows = newest_rows(
+                connection, STANDING, where, limit, end, start=start, channel_id=channel_id
+            )
             return [to_turn(row) for row in rows]
 
     def shows_reply(self, text: str, *, viewer: Viewer) -> bool:
