@@ -303,18 +303,17 @@ class _Pieces(Struct, frozen=True):
         """Return a found turn with the one before it."""
         before = found.before if found.before and found.before.id not in self.shown else None
         after, earlier, *_ = *found.above, 0, 0
-        preceding = partial(self._preceding, before, earlier, source) if before else None
+        preceding = partial(self._piece, before, earlier, source) if before else None
         lift = WEIGHTS.relevance * found.lift
-        return self._piece(found.turn, source, score, preceding, lift)._replace(after=after)
-
-    def _preceding(self, turn: Turn, after: int, source: str) -> Excerpt:
-        return self._piece(turn, source, 0.0)._replace(after=after)
+        return self._piece(found.turn, after, source, score, before=preceding, lift=lift)
 
     def _piece(
         self,
         turn: Turn,
+        after: int,
         source: str,
-        score: float,
+        score: float = 0.0,
+        *,
         before: Callable[[], Excerpt] | None = None,
         lift: float = 0.0,
     ) -> Excerpt:
@@ -329,6 +328,7 @@ class _Pieces(Struct, frozen=True):
             strength=round(query_coverage(turn.content, self.query), 4),
             turns=frozenset({turn.id}),
             before=before,
+            after=after,
             is_turn=True,
             lead=len(speaker) + 2,
             lift=lift,
