@@ -22,7 +22,6 @@ from familiar_cli.base.config.schema import SLOTS, LLMSettings, SlotSettings
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.files import read_object, write_whole
 from familiar_cli.base.text import Discreet, nearest, one_line, without_secrets
-from familiar_cli.llm.models.catalog import CATALOG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -327,8 +326,11 @@ def _window_of(settings: SlotSettings, base_url: str, model: str) -> tuple[int, 
     said = known_window(base_url, model) if base_url else 0
     if said:
         return said, "server"
-    if settings.preset == "local" and model in CATALOG and CATALOG[model].context_tokens:
-        return CATALOG[model].context_tokens, "model"
+    if settings.preset == "local":
+        from familiar_cli.llm.models.catalog import CATALOG  # noqa: PLC0415  # servers have their own
+
+        if model in CATALOG and CATALOG[model].context_tokens:
+            return CATALOG[model].context_tokens, "model"
     return PRESETS[settings.preset].context_tokens, "preset"
 
 
@@ -374,9 +376,12 @@ def check_on_disk(slot: ResolvedSlot) -> None:
     Raises:
         ConfigError: It has not.
     """
+    if slot.preset != "local":
+        return
+    from familiar_cli.llm.models.catalog import CATALOG  # noqa: PLC0415  # servers have their own
     from familiar_cli.llm.models.store import path_of  # noqa: PLC0415  # only here
 
-    if slot.preset != "local" or slot.model not in CATALOG:
+    if slot.model not in CATALOG:
         return
     if path_of(slot.model, cache_dir()) is None:
         raise ConfigError(
