@@ -259,9 +259,9 @@ MUTANTS = (
         "store/memory/pages servers/mcp/test_editing.py cli/test_owner_privacy.py",
     ),
     Mutant(
-        "a search result shows a private part of a page",
-        "self._spans[hit.rel_path] = sorted([*machine_spans(text), *private])",
-        "self._spans[hit.rel_path] = sorted(machine_spans(text))",
+        "a private part of a page counts in the searches of others",
+        "[one for one in audiences if not viewer.sees(json.loads(one))]",
+        "[one for one in audiences if not (json.loads(one) or viewer.sees(json.loads(one)))]",
         "store/search contracts/test_visibility.py",
     ),
     Mutant(
