@@ -16,7 +16,6 @@ from familiar_cli.imports.lorebook_reading import BARE_BOOK
 from familiar_cli.imports.lorebook_shelf import (
     BookSettings,
     EntryFiles,
-    LoreFile,
     ShelvedBook,
     find_entry_files,
     page_of,
@@ -29,6 +28,7 @@ from familiar_cli.store.memory.store.files import parse_path
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from familiar_cli.store.memory.store.files import MemoryFile
     from familiar_cli.store.memory.store.store import MemoryStore
 
 
@@ -60,7 +60,7 @@ def collect_lore(
             "`--from`.",
         )
     if book_id and settings.books.keys() - {book_id}:
-        notes = tuple(f"{file.path}: not part of any book, left out" for file in files.strays)
+        notes = tuple(f"{file.rel_path}: not part of any book, left out" for file in files.strays)
         one = _gather_entries(settings, replace(files, strays=()), [book_id], directory)
         return replace(one, warnings=(*one.warnings, *notes))
     return _gather_entries(settings, files, _chosen_books(settings, only), directory)
@@ -107,7 +107,7 @@ def _gather_entries(
     )
 
 
-def _edited_entry(entry: LoreEntry, key: str, file: LoreFile, sha256: str) -> LoreEntry:
+def _edited_entry(entry: LoreEntry, key: str, file: MemoryFile, sha256: str) -> LoreEntry:
     """Apply a person's edits of its file to an entry."""
     if file.sha256 == sha256:
         return entry
@@ -148,20 +148,20 @@ def _unix_newlines(text: str) -> str:
 
 
 def _begun_by_hand(
-    file: LoreFile, shape: Shape, settings: BookSettings, notes: list[str]
+    file: MemoryFile, shape: Shape, settings: BookSettings, notes: list[str]
 ) -> LoreEntry:
     """Build the entry for a file without settings of its own."""
     page = parse_lore(file.text)
     says = {
-        "title": page.title or PurePosixPath(file.path).stem,
+        "title": page.title or PurePosixPath(file.rel_path).stem,
         "keys": page.keys,
         "enabled": page.enabled,
         "content": page.body.removesuffix("\n").removesuffix("\r"),
     }
     if page.entry_id in settings.entries:
-        notes.append(f"{file.path}: a copy of another entry, exported with that one's settings")
+        notes.append(f"{file.rel_path}: a copy of another entry, exported with that one's settings")
         return _without_number(settings.entry(page.entry_id)).edited(says)
-    notes.append(f"{file.path}: created by hand, exported with default settings")
+    notes.append(f"{file.rel_path}: created by hand, exported with default settings")
     blank: dict[str, Any] = {"comment": ""}
     if shape == "book":
         blank |= {"insertion_order": 100, "extensions": {}}

@@ -17,7 +17,6 @@ from familiar_cli.imports.lorebook_shelf import (
     BookSettings,
     EntryFiles,
     EntryRecord,
-    LoreFile,
     book_id_of,
     file_names,
     find_entry_files,
@@ -41,6 +40,7 @@ from familiar_cli.store.memory.store.files import MISSING, parse_path
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from familiar_cli.store.memory.store.files import MemoryFile
     from familiar_cli.store.memory.store.store import MemoryStore
 
 State = Literal["pinned", "found", "gone"]
@@ -230,7 +230,7 @@ class _Draft:
         self.changed: list[str] = []  # only written with `update`
         self.keeps_world_info = True
         self.kept: list[str] = []  # whose text a card's copy has otherwise
-        self.edited: list[tuple[LoreFile, str]] = []  # a person's file, and its proposed new text
+        self.edited: list[tuple[MemoryFile, str]] = []  # a person's file, and its proposed new text
         self.warnings: list[str] = [f"{line}: not changed" for line in found.skipped]
 
     def take(self, book: Lorebook) -> None:
@@ -245,7 +245,7 @@ class _Draft:
         self._add(book_id, [book.entries[place] for place in new], new)
         for key in olds.keys() - {key for key in ids if key}:
             if key in self.found.files and olds[key].shape == book.shape:
-                path = self.found.files[key].path
+                path = self.found.files[key].rel_path
                 self.warnings.append(f"{path}: no longer in the source; it is kept")
 
     def check(self) -> None:
@@ -323,11 +323,11 @@ class _Draft:
         if file is None:
             self._write(after, key, text, MISSING)
             return
-        after = replace(after, path=file.path)
+        after = replace(after, path=file.rel_path)
         if (record.shape, entry.shape) == ("worldinfo", "book") and self.keeps_world_info:
             self._stays(place, file)
             if not same:
-                self.kept.append(file.path)
+                self.kept.append(file.rel_path)
             return
         is_untouched = file.sha256 == record.sha256
         own = _with_own_pin(text, file, record)
@@ -338,22 +338,22 @@ class _Draft:
             self._stays(place, file)
         elif own == file.text or render_lore(page_of(was, key)) == text:
             self._stays(place, file)
-            self.changed.append(f"the settings of {file.path}")
+            self.changed.append(f"the settings of {file.rel_path}")
             self.records[key] = after
         else:
             if not (is_untouched or _is_repinned(file, record)):
                 self.edited.append((file, own))
-                self.warnings.append(f"{file.path}: edited by hand; the edit was replaced")
+                self.warnings.append(f"{file.rel_path}: edited by hand; the edit was replaced")
             self._rewrite(after, key, own, file)
             if (record.shape, entry.shape) == ("book", "worldinfo"):
-                self.changed.remove(file.path)
+                self.changed.remove(file.rel_path)
 
-    def _stays(self, place: int, file: LoreFile) -> None:
-        self.unchanged.append(file.path)
+    def _stays(self, place: int, file: MemoryFile) -> None:
+        self.unchanged.append(file.rel_path)
         self.states[place] = "pinned" if is_pinned(file.text) else "found"
 
-    def _rewrite(self, record: EntryRecord, key: str, text: str, file: LoreFile) -> None:
-        self.changed.append(file.path)
+    def _rewrite(self, record: EntryRecord, key: str, text: str, file: MemoryFile) -> None:
+        self.changed.append(file.rel_path)
         self._write(record, key, text, file.sha256)
 
     def _add(self, book_id: str, entries: list[LoreEntry], places: list[int]) -> None:
@@ -385,13 +385,13 @@ def _is_same(entry: LoreEntry, was: LoreEntry) -> bool:
     return (entry.meaning, entry.slot) == (was.meaning, was.slot)
 
 
-def _is_repinned(file: LoreFile, record: EntryRecord) -> bool:
+def _is_repinned(file: MemoryFile, record: EntryRecord) -> bool:
     """Tell whether a person's only edit of a page was to pin or unpin it."""
     before = without_pin(file.text) if is_pinned(file.text) else PIN + file.text
     return sha256_of(before) == record.sha256
 
 
-def _with_own_pin(text: str, file: LoreFile, record: EntryRecord) -> str:
+def _with_own_pin(text: str, file: MemoryFile, record: EntryRecord) -> str:
     """Apply a person's pinning or unpinning to the text of a page."""
     if not _is_repinned(file, record) or is_pinned(text) == is_pinned(file.text):
         return text
@@ -403,17 +403,17 @@ _EDITS_HINT: Final = (
 )
 
 
-def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
+def _edits_message(edited: list[tuple[MemoryFile, str]]) -> str:
     """Describe a person's conflicting files, and how the source differs from them."""
     diffs = (
-        unified(file.text, text, file.path, f"{file.path} (from the source)")
+        unified(file.text, text, file.rel_path, f"{file.rel_path} (from the source)")
         for file, text in edited
     )
     lines = "".join(diffs).split("\n")[:-1]
     shown = lines[:_SHOWN_DIFF_LINES]
     if len(lines) > len(shown):
         shown.append(f"… {len(lines) - len(shown)} more lines")
-    listed = import_plan.list_paths(file.path for file, _ in edited)
+    listed = import_plan.list_paths(file.rel_path for file, _ in edited)
     return f"Edited by hand since the import: {listed}; nothing was changed\n" + "\n".join(shown)
 
 

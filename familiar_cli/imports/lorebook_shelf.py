@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, convert, field, to_builtins
 
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
-from familiar_cli.base.text import fold, one_line, sha256_of, slugify
+from familiar_cli.base.text import fold, one_line, slugify
 from familiar_cli.imports import import_plan
 from familiar_cli.imports.foreign_files import to_storable
 from familiar_cli.imports.lorebook import KEYS, Lorebook, LoreEntry, Shape, json_digest
@@ -29,6 +29,7 @@ from familiar_cli.store.memory.pages.lore_settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
+    from familiar_cli.store.memory.store.files import MemoryFile
     from familiar_cli.store.memory.store.store import MemoryStore
 
 _ID_CHARS: Final = 12
@@ -425,14 +426,6 @@ def walk_paths(
     return [entry.rel_path for entry in walk.files if not entry.is_dir]
 
 
-class LoreFile(Struct, frozen=True):
-    """A Markdown file in its current state."""
-
-    path: str
-    text: str
-    sha256: str
-
-
 class EntryFiles(Struct, frozen=True):
     """The files in a directory, matched with its entries.
 
@@ -443,8 +436,8 @@ class EntryFiles(Struct, frozen=True):
         names: Every path in the directory, Markdown or not.
     """
 
-    files: dict[str, LoreFile]
-    strays: tuple[LoreFile, ...]
+    files: dict[str, MemoryFile]
+    strays: tuple[MemoryFile, ...]
     skipped: tuple[str, ...]
     names: frozenset[str]
 
@@ -476,14 +469,14 @@ def find_entry_files(store: MemoryStore, directory: str, settings: BookSettings)
         ]
         marked = _read_files(store, others, skipped)
         files = _claim_files(seen | marked, settings, wanted)
-    claimed = {file.path for file in files.values()}
+    claimed = {file.rel_path for file in files.values()}
     strays = tuple(file for path, file in here.items() if path not in claimed)
     return EntryFiles(files, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
 
 
 def _claim_files(
-    seen: dict[str, LoreFile], settings: BookSettings, wanted: dict[str, str]
-) -> dict[str, LoreFile]:
+    seen: dict[str, MemoryFile], settings: BookSettings, wanted: dict[str, str]
+) -> dict[str, MemoryFile]:
     """Assign files to entries: by path with id, then by id, then by path alone."""
     marks = {path: parse_lore(file.text).entry_id for path, file in seen.items()}
     files = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
@@ -518,19 +511,15 @@ def _recorded_directories(store: MemoryStore, directory: str) -> set[str]:
     return items
 
 
-def _read_files(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, LoreFile]:
-    read: dict[str, LoreFile] = {}
+def _read_files(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, MemoryFile]:
+    read: dict[str, MemoryFile] = {}
     for path in paths:
         try:
-            raw = store.read_bytes(path)
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError:
+            read[path] = store.read(path)
+        except BadInputError:
             skipped.append(f"{path}: not UTF-8 text")
-            continue
         except FamiliarError as error:
             skipped.append(f"{path}: {error}")
-            continue
-        read[path] = LoreFile(path, text, sha256_of(raw))
     return read
 
 
