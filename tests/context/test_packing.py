@@ -63,6 +63,14 @@ def test_no_filling_takes_more_tokens_than_there_are(pieces, room, is_entry) -> 
     assert sum(map(COUNTER.count, shown)) <= room + 3 * len(pieces)
 
 
+@given(pieces_of_any_kind, st.integers(1, 300), st.booleans())
+def test_where_there_is_room_more_of_it_changes_nothing(pieces, room, is_entry) -> None:
+    sources = {key: PieceSource(key, key, whole="Tea. " * 20, is_entry=is_entry) for key in "abc"}
+    filling = filled(pieces, room, sources, guaranteed=room)
+    assert not filling.has_room or filling == filled(pieces, room + 500, sources, guaranteed=room)
+    assert filled([piece("a", 1, "Tea.")], guaranteed=1).has_room
+
+
 @given(pieces_of_any_kind, st.integers(0, 300))
 def test_no_passage_is_without_a_letter(pieces, room) -> None:
     assert all(any(c.isalnum() for c in text) for text in texts(filled(pieces, room)))

@@ -271,10 +271,15 @@ def brief_headings(passages: Sequence[Passage]) -> list[Passage]:
 
 
 class Filling(NamedTuple):
-    """What fits, best first, and why the rest does not, by source."""
+    """What fits, best first, and why the rest does not, by source.
+
+    Args:
+        has_room: More room would change nothing.
+    """
 
     passages: tuple[PackedSource, ...]
     left: dict[str, str]
+    has_room: bool = False
 
     def count_tokens(self, counter: TokenCounter) -> int:
         """Count the tokens of the passages in a prompt."""
@@ -379,7 +384,7 @@ def fill_room(
             filler.leave(piece, "it scored far lower than the other results")
         else:
             filler.take(piece)
-    return filler.filling()
+    return filler.filling()._replace(has_room=bool(guaranteed) and not filler.lacks_room)
 
 
 def _in_turn(
@@ -396,6 +401,9 @@ def _in_turn(
             late.append((piece, highest))
         else:
             yield piece, highest
+    if not (quotes_first or any(piece.lift for piece, _ in late)):
+        yield from late
+        return
     lifted = [
         (piece._replace(score=piece.score + piece.lift) if piece.lift else piece, highest)
         for piece, highest in late
@@ -513,6 +521,7 @@ class _Filler(Struct):
     left: dict[str, str] = field(default_factory=dict)
     spent: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})  # on turns, lines
     all_room: int = 0
+    lacks_room: bool = False
 
     def __post_init__(self) -> None:
         self.all_room = self.room
@@ -591,6 +600,7 @@ class _Filler(Struct):
             self._pay(piece, cost).whole = source.whole
             self._note(source.facts)
             return True
+        self.lacks_room = True
         if not source.is_entry or self.room < frame + USEFUL_TOKENS:
             return False
         share = self.room if is_first else min(self.room, int(WHOLE_SHARE * self.all_room))
@@ -609,6 +619,7 @@ class _Filler(Struct):
             wanted.insert(0, self._shortened(best._replace(score=before.score)))
         frame += self._gap_cost(piece)
         cost = frame + sum(self._line_cost(p.text) for p in wanted)
+        self.lacks_room = self.lacks_room or cost > self.room
         if cost > self.room and len(wanted) > 1:
             wanted = [piece]
             cost = frame + self._line_cost(piece.text)

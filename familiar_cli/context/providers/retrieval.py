@@ -396,6 +396,7 @@ class Retrieval:
         pieces, sources = _not_beside(gatherer, request)
         pieces = _with_ties_broken([*pieces, *past.pieces], request)
         ranked, kind = rank_pieces(pieces, gatherer.query), past.asked
+        packed: dict[tuple[int, int], tuple[int, Filling]] = {}  # what more room does not change
 
         def fill(room: int, guaranteed: int) -> Filling:
             room = min(room, self._most_tokens or room)
@@ -407,17 +408,21 @@ class Retrieval:
             return self._within_books(filling, gatherer)
 
         def pack(room: int, guaranteed: int) -> Filling:
-            return fill_room(
+            line_tokens = max(
+                min(self._line_tokens, room // _FEW),
+                2 * USEFUL_TOKENS,
+                room // _WIDE_SHARE if kind.is_wide else 0,
+            )
+            least, filling = packed.get((line_tokens, guaranteed), (0, None))
+            if filling and room >= least:
+                return filling
+            filling = fill_room(
                 ranked,
                 {**sources, **past.sources},
                 room,
                 self._counter,
                 most_sources=len(sources) + len(past.sources) if kind.is_wide else self.k,
-                line_tokens=max(
-                    min(self._line_tokens, room // _FEW),
-                    2 * USEFUL_TOKENS,
-                    room // _WIDE_SHARE if kind.is_wide else 0,
-                ),
+                line_tokens=line_tokens,
                 query=gatherer.query,
                 known=texts - {""},
                 guaranteed=guaranteed,
@@ -425,6 +430,9 @@ class Retrieval:
                 in_order=kind.in_order,
                 quotes_first=request.is_content_set,
             )
+            if filling.has_room:
+                packed[line_tokens, guaranteed] = room, filling
+            return filling
 
         return fill
 
