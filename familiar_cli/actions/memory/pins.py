@@ -12,6 +12,7 @@ from familiar_cli.base.markdown import title_of
 from familiar_cli.context import types
 from familiar_cli.context.budget import MESSAGE_TOKENS, Window, prompt_allowance
 from familiar_cli.llm.slots import resolve_slot
+from familiar_cli.llm.tokens import heuristic
 from familiar_cli.store.memory.layout import SUFFIXES
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
 from familiar_cli.store.memory.store.files import Applied, parse_path
@@ -131,11 +132,10 @@ def describe_shortage(familiar: Familiar) -> str:
         return ""
     channel, window = familiar.channel(_CHANNEL), Window.of(resolve_slot(familiar.config.llm))
     layers = prompt_allowance(channel.budget, mode=channel.mode, window=window).layers
-    whole = [f"{title_of(one)}\n{one}" for one in texts]
-    room = layers[types.Layer.pinned] - _FRAME_TOKENS * len(whole)
-    fits = sum(len(one.encode()) for one in whole) <= room  # no byte has more than one token
-    fits = fits or sum(map(familiar.counter.count, whole)) <= room
-    return "" if fits and not any("{{" in one for one in texts) else list_pins(familiar).shortage
+    counts = (heuristic().count(f"{title_of(one)}\n{one}") for one in texts)
+    most = sum(_FRAME_TOKENS + count * 4 // 3 for count in counts)  # a quarter may be missed
+    fits = most <= layers[types.Layer.pinned] and not any("{{" in one for one in texts)
+    return "" if fits else list_pins(familiar).shortage
 
 
 def _pinned_file(familiar: Familiar, piece: types.Contribution, pinned: Pinned) -> PinnedFile:
