@@ -24,7 +24,7 @@ from familiar_cli.context.types import Fragment, LayerUse, Report, Role
 from familiar_cli.llm.types import PreparedRequest, SideCall, Usage  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from familiar_cli.context.request import Assembled
@@ -54,27 +54,27 @@ class TraceEncoder:
         if not (self._prompt and all(map(is_, prompt, self._prompt))):
             self._prompt, self._lines = prompt, {}
         try:
-            return self._text(trace, json.JSONEncoder(ensure_ascii=False)).encode()
+            return self._text(trace, lambda value: msgspec.json.encode(value).decode()).encode()
         except UnicodeEncodeError:  # a lone surrogate
             self._lines = {}
-            return self._text(trace, json.JSONEncoder()).encode("ascii")
+            return self._text(trace, json.dumps).encode("ascii")
 
-    def _text(self, trace: Trace, encoder: json.JSONEncoder) -> str:
+    def _text(self, trace: Trace, encode: Callable[[Any], str]) -> str:
         if not self._lines:
             record = trace.to_json(_PROMPT)
             record = _point_into_messages(_without_messages(record), record["messages"])
-            self._lines = {key: _to_line(encoder, key, value) for key, value in record.items()}
+            self._lines = {key: _to_line(encode, key, value) for key, value in record.items()}
         names = trace.__struct_fields__
         rest = trace.to_json([name for name in names if name not in _PROMPT])
-        lines = self._lines | {key: _to_line(encoder, key, value) for key, value in rest.items()}
+        lines = self._lines | {key: _to_line(encode, key, value) for key, value in rest.items()}
         return "{\n" + ",\n".join(lines[name] for name in names) + "\n}\n"
 
 
-def _to_line(encoder: json.JSONEncoder, key: str, value: Any) -> str:  # noqa: ANN401
+def _to_line(encode: Callable[[Any], str], key: str, value: Any) -> str:  # noqa: ANN401
     """Encode a key in a line, each item of a list in its own; `indent` takes ten times as long."""
     is_list = isinstance(value, list | tuple) and value
-    items = ",\n  ".join(map(encoder.encode, value)) if is_list else ""
-    return f' "{key}": ' + (f"[\n  {items}\n ]" if items else encoder.encode(value))
+    items = ",\n  ".join(map(encode, value)) if is_list else ""
+    return f' "{key}": ' + (f"[\n  {items}\n ]" if items else encode(value))
 
 
 def complete_record(record: dict[str, Any]) -> dict[str, Any]:
