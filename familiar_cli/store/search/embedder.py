@@ -268,9 +268,7 @@ class Encoder:
         self.window_chars = _CHARS_A_TOKEN * spec.max_tokens
         """Length of text that is examined to find how much fits into the model."""
         self._pooling = spec.pooling
-        self._session = _open_session(
-            spec, directory, optimised=optimised, threads=threads if optimised else 1
-        )
+        self._session = _open_session(spec, directory, optimised=optimised, threads=threads)
         self._inputs = {value.name for value in self._session.get_inputs()}
         outputs = self._session.get_outputs()
         self._output = next((o for o in outputs if len(o.shape) == _BY_TOKEN), outputs[0]).name
@@ -342,32 +340,34 @@ def _open_session(spec: Spec, directory: Path, *, optimised: bool, threads: int)
     """Open a model; a packed one, once it was optimised, from its unpacked copy."""
     import onnxruntime  # noqa: PLC0415  # 0.2 s
 
-    file, options = directory / spec.file, _session_options()
-    copy = directory / f"{_UNPACKED}{onnxruntime.__version__}-{file.stat().st_size}"
+    file, threads = directory / spec.file, threads if optimised else 1
+    # A damaged model that was downloaded again differs in its time alone.
+    copy = directory / f"{_UNPACKED}{onnxruntime.__version__}-{file.stat().st_mtime_ns}"
     if optimised and spec.is_packed and not copy.exists():
         with suppress(Exception):  # without it, as on a full disk, questions only take longer
             _unpack(file, copy)
-    if copy.exists() or not optimised:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = threads
-    if not optimised:
-        # To put weights in the order that suits the processor takes longer than one text.
-        options.add_session_config_entry("session.disable_prepacking", "1")
     if copy.exists():
         try:
+            options = _session_options(threads, optimised=False, prepacked=optimised)
             return _session(copy / spec.file, options)
         except Exception:  # noqa: BLE001  # damaged; the library raises classes of its own
             shutil.rmtree(copy, ignore_errors=True)
-    return _session(file, options)
+    return _session(file, _session_options(threads, optimised=optimised, prepacked=optimised))
 
 
-def _session_options() -> Any:  # noqa: ANN401  # no types
+def _session_options(threads: int = 0, *, optimised: bool = True, prepacked: bool = True) -> Any:  # noqa: ANN401  # no types
     import onnxruntime  # noqa: PLC0415
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _SERIOUS
+    options.intra_op_num_threads = threads
     # Threads that wait actively take the processor from all others, and gain little.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if not optimised:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if not prepacked:
+        # To put weights in the order that suits the processor takes longer than one text.
+        options.add_session_config_entry("session.disable_prepacking", "1")
     return options
 
 
@@ -387,6 +387,8 @@ def _unpack(file: Path, target: Path) -> None:
     import onnxruntime  # noqa: PLC0415
 
     with locked(file.with_name(f"{_UNPACKED}lock"), 0):
+        if target.exists():  # another process has just made it
+            return
         for old in file.parent.glob(f"{_UNPACKED}*"):  # of other versions, or not complete
             shutil.rmtree(old, ignore_errors=True)
         scratch = file.with_name(f"{_UNPACKED}part")

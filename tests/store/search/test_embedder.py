@@ -154,6 +154,9 @@ def test_a_packed_model_is_unpacked_once_and_a_damaged_copy_is_deleted(minilm, t
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
     Encoder(minilm.spec, tmp_path, optimised=True)
     (copy,) = tmp_path.glob("unpacked-[0-9]*")
+    (copy / "mark").touch()
+    embedder._unpack(tmp_path / "model.onnx", copy)  # as a process that waited for another one
+    assert (copy / "mark").exists()
     expected = minilm.passages(["green tea"])
     for is_whole in (True, False):
         row = Encoder(minilm.spec, tmp_path, optimised=False).pooled(["green tea"])
@@ -161,6 +164,32 @@ def test_a_packed_model_is_unpacked_once_and_a_damaged_copy_is_deleted(minilm, t
         assert copy.exists() == is_whole
         if is_whole:
             (copy / "weights.bin").write_bytes(b"")
+
+
+def test_a_model_that_was_downloaded_again_is_unpacked_again(tmp_path, monkeypatch) -> None:
+    file, targets = tmp_path / "model.onnx", set()
+    monkeypatch.setattr(embedder, "_session", lambda path, _: path)
+    monkeypatch.setattr(embedder, "_unpack", lambda _, target: targets.add(target))
+    for at_ns in (1, 2):
+        file.write_bytes(b"same size")
+        os.utime(file, ns=(at_ns, at_ns))
+        assert embedder._open_session(SPECS["minilm-l6-v2"], tmp_path, optimised=True, threads=1)
+    assert len(targets) == 2
+
+
+def test_a_model_whose_unpacked_copy_is_damaged_is_optimised_all_the_same(
+    tmp_path, monkeypatch
+) -> None:
+    def open_file(path, options):
+        if path.parent != tmp_path:
+            raise RuntimeError("damaged")
+        return str(options.graph_optimization_level)
+
+    (tmp_path / "model.onnx").touch()
+    monkeypatch.setattr(embedder, "_session", open_file)
+    monkeypatch.setattr(embedder, "_unpack", lambda _, target: target.mkdir())
+    level = embedder._open_session(SPECS["minilm-l6-v2"], tmp_path, optimised=True, threads=1)
+    assert level.endswith("ORT_ENABLE_ALL")
 
 
 def test_the_encoder_cuts_at_256_tokens_so_long_texts_are_read_in_parts(minilm, encoder) -> None:
