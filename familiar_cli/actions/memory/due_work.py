@@ -71,8 +71,7 @@ def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True
         familiar: The familiar of the turn.
         result: The result of the turn.
         stays: The program keeps running: new memory gets its vectors at once. Otherwise they are
-        left to a later
-            turn, and memory is found by its words until then.
+            left to a later turn, and memory is found by its words until then.
     """
     if result.interrupted:
         return DueWork()

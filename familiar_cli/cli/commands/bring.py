@@ -251,8 +251,7 @@ def export(
         directory ([DIR]): New directory; with --format text, a file.
         out_dir (DIR): The same as DIR.
         memory_format: Export only memories: as mem (Portable Memory), or as text for the import
-        pages of ChatGPT and
-            Claude.
+            pages of ChatGPT and Claude.
         public: Leave out everything private.
         force: Replace an earlier export in DIR.
     """

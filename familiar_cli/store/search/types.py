@@ -36,9 +36,10 @@ class Weights(NamedTuple):
         file: BM25 of the whole file, within the lexical score.
         passage: BM25 of the passage, within the lexical score.
         line: BM25 of the line, within the lexical score.
-        dense: Share of weight of meaning against words, with vectors of whole texts only.
-        maxsim: Share of weight of meaning against words, with token vectors; half for the line,
-        half for its passage. speaker: Added to a line whose speaker the question names.
+        dense: Weight of meaning against words, with vectors of whole texts only.
+        maxsim: Weight of meaning against words, with token vectors; half for the line, half for its
+            passage.
+        speaker: Added to a line whose speaker the question names.
         people: Added to a line in a file where all speak whom the question names.
         time: Added to a line of the time that the question names.
         relevance: Share of words and meaning in the final score.
