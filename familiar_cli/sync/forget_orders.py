@@ -315,8 +315,8 @@ class Forgetting:
             tuple({*self._old_files, *(path.name for path in renamed)}),
             tuple(built_on),
         )
-        write_own(paths.forgetting, json.dumps(to_builtins(begun)).encode())
         _note_order(paths, self.order)
+        write_own(paths.forgetting, json.dumps(to_builtins(begun)).encode())
         self._announce()
         self._remove_records()
         for path, text in settings.items():
@@ -410,13 +410,21 @@ def known_orders(paths: FamiliarPaths) -> list[ForgetOrder]:
     """Return the orders that the home has for a familiar.
 
     Raises:
-        BadInputError: An order is invalid.
+        BadInputError: An order is invalid, or their file is damaged.
     """
     return [ForgetOrder.from_line(line) for line in _read_orders(paths).get(paths.id, [])]
 
 
 def _read_orders(paths: FamiliarPaths) -> dict[str, list[str]]:
-    return read_record(paths.root.parent / ORDERS_FILE, dict[str, list[str]]) or {}
+    path = paths.root.parent / ORDERS_FILE
+    orders = read_record(path, dict[str, list[str]])
+    if orders is None and os.path.lexists(path):
+        raise BadInputError(
+            f"{ORDERS_FILE!r} in the home is damaged, so it is unknown who was forgotten; nothing "
+            "was changed",
+            hint="Restore it from a copy of the home, or delete it to go on without it.",
+        )
+    return orders or {}
 
 
 def _note_order(paths: FamiliarPaths, order: ForgetOrder) -> None:

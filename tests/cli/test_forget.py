@@ -247,6 +247,13 @@ def test_a_restored_backup_forgets_again(first, tmp_path) -> None:
     first.run("backup", str(tmp_path / "backups"))
     first.run("people", "forget", NAME, "--yes")
     (first.path / "ada").rename(tmp_path / "lost")
+    orders = first.path / ".forgotten.json"
+    known = orders.read_bytes()
+    orders.write_bytes(known[:-9])
+    refused = first.run("restore", str(tmp_path / "backups"), exit_code=5)
+    assert "'.forgotten.json' in the home is damaged" in refused.stderr
+    assert not (first.path / "ada").exists()
+    orders.write_bytes(known)
     first.run("restore", str(tmp_path / "backups"))
     assert _leftovers(first) == []
     first.run("sync")
