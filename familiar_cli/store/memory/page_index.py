@@ -167,6 +167,8 @@ class PageIndex(ABC, Generic[PageT]):
         size = _BATCH if within_s == inf else _SMALL_BATCH
         for at in range(0, len(changed), size):
             if stopwatch_s() - began_s >= within_s:
+                # What an older version of a page says may be private by now.
+                self._replace([page for page in changed[at:] if page in known], ())
                 return len(changed) - at
             batch = changed[at : at + size]
             self._replace(batch, [self._read_page(page, there[page]) for page in batch])

@@ -129,3 +129,10 @@ def test_the_table_knows_both_ways() -> None:
     assert kinds.is_symmetric("friend of")
     assert not kinds.is_symmetric("boss of")
     assert kinds.inverse("hums with") == ""
+
+
+def test_an_older_version_of_a_page_that_is_not_read_in_time_is_not_told(graph, store) -> None:
+    store.write_file(MIKA, page("Mika"))
+    assert graph.refresh(within_s=0.0)
+    assert graph.edges([MIKA, ROBIN]) == []
+    assert told(graph, ROBIN) == []
