@@ -140,7 +140,8 @@ def from_environment(slot: ResolvedSlot, error: Exception) -> Failure:
     names = ", ".join(environment.proxy_variables()) or "the settings of this system"
     return Failure(
         errors.ModelError(
-            f"The request to {slot.where} could not be sent: {names} must be a valid proxy address",
+            f"The request to {slot.where} could not be sent: {names} must contain a valid proxy "
+            "address",
             hint="A proxy address begins with http:// and has a port up to 65535.",
         )
     )

@@ -301,8 +301,7 @@ class Filter(Struct, eq=False):
         if best >= self.strong:
             why = (
                 "the filter found nothing relevant, but the best passage is strong enough "
-                f"({best:.2f} of "
-                f"filter.strong {self.strong:g}), so the first {FORWARDED} are kept"
+                f"({best:.2f} of filter.strong {self.strong:g}), so the first {FORWARDED} are kept"
             )
             return FilterResult(passages=tuple(passages[:FORWARDED]), why=why + also)
         return FilterResult(why=f"the filter found nothing relevant in it{also}")

@@ -150,7 +150,7 @@ def check_may_speak(connection: sqlite3.Connection, author: Author | None) -> No
     if author and any(order.covers(author) for order in read_orders(connection)):
         raise ForgottenPersonError(
             "This person was forgotten on request: nothing they say is kept; nothing was changed",
-            hint="To talk to it again, they need another account: a forgotten one stays forgotten.",
+            hint="They can only return with another account: a forgotten one stays forgotten.",
         )
 
 

@@ -262,7 +262,7 @@ def parse_line(text: str | bytes) -> Line | None:
         values = {**_ABSENT.get(kind, {}), **told, **_read_fields(kind, told)}
         line: Line = convert(values, _KINDS[kind])
     except (ValueError, OverflowError, TypeError, KeyError, RecursionError) as error:
-        raise BadLineError(f"it is malformed: {error}") from error
+        raise BadLineError(f"it is malformed: {error!s:.160}") from error
     if isinstance(line, MarkLine):
         _check_mark(line)
     if isinstance(line, TurnLine):
