@@ -264,7 +264,7 @@ def affordable_query(connection: sqlite3.Connection, target: str) -> tuple[str, 
 
 
 MOST_SAMPLED: Final = 20_000
-"""Of a longer history, about so many turns are looked at for what is of all of the time."""
+"""Of a longer history, at most so many turns are looked at for what is of all of the time."""
 
 DEPTH: Final = 400
 """How many turns are scored by their own words."""
@@ -432,7 +432,10 @@ def recall(
         own = {}
         if target and is_ready(connection):
             own = _by_words(connection, target, condition, visible)
-        spread, is_all = _evenly(connection, condition) if wide else ([], False)
+        spread, is_all = list[int](), False
+        if wide:
+            seen = visible_condition(viewer) if visible else None
+            spread, is_all = _evenly(connection, condition, seen)
         alike: dict[int, float] = {}
         if near and not is_all:  # turns examined anyway need no search
             alike = _by_meaning(connection, near, own, condition)
@@ -575,17 +578,25 @@ def _narrowed(
 
 
 def _evenly(
-    connection: sqlite3.Connection, condition: tuple[str, list[object]]
+    connection: sqlite3.Connection,
+    condition: tuple[str, list[object]],
+    seen: tuple[str, list[object]] | None,
 ) -> tuple[list[int], bool]:
-    """Return matching turns spread evenly over time, and whether they are all."""
+    """Return matching turns spread evenly over time, and whether they are all.
+
+    Of a long history only a sample is looked at, at equal distances among the turns that are `seen`
+    (None: all), so that hidden turns do not affect which ones.
+    """
     where, values = condition
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
-    gap = max(last // MOST_SAMPLED, 1)
+    ids: Sequence[int] = range(1, last + 1)
+    if seen and last > MOST_SAMPLED:
+        rows = connection.execute(f"SELECT id FROM turns WHERE {seen[0]}", seen[1])  # noqa: S608
+        ids = sorted(i for (i,) in rows)  # by id, SQLite would read the texts as well
+    gap = max(-(-len(ids) // MOST_SAMPLED), 1)
     sql = f"SELECT id FROM standing AS turns WHERE {where}"  # noqa: S608
     if gap > 1:
-        items = [
-            i for (i,) in rows_among(connection, f"{sql} AND id IN", range(1, last, gap), values)
-        ]
+        items = [i for (i,) in rows_among(connection, f"{sql} AND id IN", ids[::gap], values)]
     else:
         items = [i for (i,) in connection.execute(f"{sql} ORDER BY at_ms, id", values)]
     step = max(len(items) / DEPTH, 1.0)

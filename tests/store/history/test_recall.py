@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.base.sqlite import transaction
-from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER, PrivacyRules, Viewer
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.recall import newest_saying, recall
 from familiar_cli.store.history.rows import COLUMNS, to_row
@@ -139,6 +141,21 @@ def test_of_a_very_long_history_turns_from_all_of_the_time_are_looked_at(
     assert 4 <= len(looked) <= len(ids) // 2
     assert min(looked) < ids[30]
     assert max(looked) >= ids[90]
+
+
+def test_hidden_turns_do_not_affect_which_turns_are_looked_at(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("familiar_cli.store.history.recall.MOST_SAMPLED", 4)
+    stranger, anna, looked = Viewer(PrivacyRules(frozenset()), frozenset()), Author("x", "1"), []
+    for hidden in (0, 7, 50):
+        with closing(HistoryStore(tmp_path / f"{hidden}.db")) as made:
+            for _ in range(hidden):
+                made.append("dm", "user", "Zanzibar.", author=anna, at=START)
+            for n in range(60):
+                made.append("town", "user", f"{n}", author=Author("x", str(n % 2)), at=START)
+            hits = recall(made, "", viewer=stranger, wide=True).turns
+            looked.append([hit.turn.content for hit in hits])
+    assert 4 <= len(looked[0]) <= 30
+    assert looked == [looked[0]] * 3
 
 
 def test_what_people_said_in_some_words_is_found_the_newest_first(history) -> None:
