@@ -74,6 +74,18 @@ def test_a_moved_note_stays_the_owners_also_with_later_edits(source) -> None:
     assert f"{page} (deleted or moved here; not restored)" in run(*command).stdout
 
 
+def test_a_note_moved_and_edited_in_another_program_stays_the_owners(source) -> None:
+    command, path, page = source
+    assert run(*command).exit_code == 0
+    memory, there = home() / "ada" / "memory", f"topics/garden/{path.name}"
+    (memory / there).parent.mkdir(parents=True)
+    (memory / page).rename(memory / there)
+    (memory / there).write_text(f"# Hives\n\n- {WORDS}\n- Of wood.\n", "utf-8")
+    assert (is_told(), is_told(*ANNA)) == (True, False)
+    assert run("memory", "publish", there).exit_code == 0
+    assert is_told(*ANNA)
+
+
 def test_an_export_restores_what_was_the_owners(source, tmp_path, monkeypatch) -> None:
     command, _, _ = source
     run("memory", "write", "topics/open.md", "-", stdin="# Open\n\nOpen bees like Zanzibar.\n")

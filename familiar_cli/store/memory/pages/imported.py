@@ -27,13 +27,15 @@ class _Pages(Struct, frozen=True):
     Args:
         stamp: The ledgers that were read.
         paths: The paths, folded.
-        digests: The SHA-256 of each page as it was imported, which a moved one still has.
+        names: The paths by file name, folded, which a page that was moved by hand still has.
+        digests: The SHA-256 of each page as it was imported, which a renamed one still has.
         days: The first and last day of each page of a period.
         is_complete: Whether every ledger could be read.
     """
 
     stamp: tuple[tuple[str, int, int], ...] = ()
     paths: frozenset[str] = frozenset()
+    names: dict[str, list[str]] = {}
     digests: frozenset[str] = frozenset()
     days: tuple[tuple[date, date], ...] = ()
     is_complete: bool = True
@@ -49,15 +51,24 @@ class ImportedPages:
     """
 
     def __init__(self, root: Path) -> None:
+        self._root = root
         self._directories = [f"{root}/{one}" for one in _LEDGERS]
         self._known = _Pages()
 
     def has(self, rel_path: str, text: str = "") -> bool:
-        """Tell whether a page was imported, also if it was moved since and not edited."""
+        """Tell whether a page was imported, also if it was moved since, or renamed and not edited.
+
+        Another page of the same file name counts as moved while the imported one is missing, unless
+        it is a page of a period.
+        """
         if not self.may_have(rel_path):
             return False
         pages = self._read()
         if not pages.is_complete or fold(rel_path) in pages.paths:
+            return True
+        is_of_period = rel_path.split("/", maxsplit=1)[0] in PERIOD_DIRS
+        was = () if is_of_period else pages.names.get(_name(rel_path), ())
+        if any(not os.path.lexists(f"{self._root}/{path}") for path in was):
             return True
         return bool(text and pages.digests) and sha256_of(text) in pages.digests
 
@@ -96,6 +107,10 @@ class ImportedPages:
                 yield path, status.st_mtime_ns, status.st_size
 
 
+def _name(path: str) -> str:
+    return fold(path.rpartition("/")[2])
+
+
 def _pages_in(stamp: tuple[tuple[str, int, int], ...]) -> _Pages:
     # Starting is quicker without it, and most memories have no such pages.
     from familiar_cli.store.memory.pages.visible_lines import days_of_path
@@ -114,10 +129,14 @@ def _pages_in(stamp: tuple[tuple[str, int, int], ...]) -> _Pages:
         for path, digest in wrote.items()
         if not is_hidden(path) and not path.startswith(_PUBLIC)
     }
+    names: dict[str, list[str]] = {}
+    for path in pages:
+        names.setdefault(_name(path), []).append(path)
     dated = (days_of_path(path) for path in pages if path.split("/")[0] in PERIOD_DIRS)
     return _Pages(
         stamp,
         frozenset(map(fold, pages)),
+        names,
         frozenset(pages.values()),
         tuple({(min(days), max(days)) for days in dated if days}),
         is_complete,
