@@ -23,7 +23,7 @@ from familiar_cli.actions.share.backup import BackupTarget, back_up, restore, ve
 from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.store.store import MemoryStore
-from familiar_cli.sync.sealing import Sealing
+from familiar_cli.sync.sealing import FileCipher
 
 DIED = 9
 
@@ -32,7 +32,7 @@ class DyingTarget(BackupTarget):
     """Ends the process at the n-th write, half of the times with half of the file there."""
 
     def __init__(self, address: str, writes_left: int) -> None:
-        super().__init__(address, Sealing((), str))
+        super().__init__(address, FileCipher((), str))
         self.writes_left = writes_left
 
     def write(self, familiar_id: str, name: str, content: bytes) -> str:
@@ -89,7 +89,7 @@ def run(count: int, where: Path, seed: int = 1) -> dict[str, int]:
 
 def _compare(paths: FamiliarPaths, where: Path, least: dict[str, int]) -> dict[str, int]:
     """Restore each backup and compare its turns with the familiar's."""
-    target = BackupTarget(str(where / "copies"), Sealing((), str))
+    target = BackupTarget(str(where / "copies"), FileCipher((), str))
     whole = _turns(paths.history)
     lost = differing = 0
     for name, before in least.items():

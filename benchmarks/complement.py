@@ -34,7 +34,7 @@ from benchmarks.conversations import read
 from benchmarks.locomo import ADVERSARIAL
 from benchmarks.prompts import build, write_chat
 from familiar_cli.familiar import Familiar
-from familiar_cli.servers.running import Listening, serve_until
+from familiar_cli.servers.running import ListenOptions, serve_until
 from familiar_cli.store.history.recall import index_words
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _serving(home: Path) -> Iterator[str]:
             found["url"] = url
             ready.set()
 
-        listening = Listening(host="127.0.0.1", port=0, background=False)
+        listening = ListenOptions(host="127.0.0.1", port=0, background=False)
         await serve_until(found["stop"], home, listening, on_ready=tell)
 
     thread = threading.Thread(target=lambda: asyncio.run(work()), daemon=True)

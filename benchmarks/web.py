@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from benchmarks.assemble import ANNA, SETTINGS, text
 from familiar_cli.familiar import Familiar
-from familiar_cli.servers.running import Listening, serve_until
+from familiar_cli.servers.running import ListenOptions, serve_until
 from familiar_cli.servers.web.site import Door
 from familiar_cli.store.history.rows import COLUMNS, to_row
 from familiar_cli.store.history.store import HistoryStore
@@ -156,7 +156,7 @@ def served(home: Path) -> Iterator[httpx.Client]:
             found["url"] = url
             is_ready.set()
 
-        listening = Listening("127.0.0.1", 0, background=False, api=False, door=door)
+        listening = ListenOptions("127.0.0.1", 0, background=False, api=False, door=door)
         await serve_until(found["stop"], home, listening, on_ready=ready)
 
     thread = threading.Thread(target=lambda: asyncio.run(work()), daemon=True)

@@ -204,7 +204,7 @@ class ForeignSettings(Struct, frozen=True):
     personas: tuple[ForeignPersona, ...]
 
 
-Imported: TypeAlias = "Card | Lorebook | ForeignChat | ForeignMemories | ForeignSettings"
+ForeignItem: TypeAlias = "Card | Lorebook | ForeignChat | ForeignMemories | ForeignSettings"
 """A common form, as a format reads it from a file."""
 
 
@@ -225,7 +225,7 @@ class Format(Struct, frozen=True):
     program: str
     forms: tuple[Form, ...]
     sniff: Callable[[ForeignFile], Sighting]
-    read: Callable[[ForeignFile, Reading], Iterable[Imported | Skip]]
+    read: Callable[[ForeignFile, Reading], Iterable[ForeignItem | Skip]]
     write: Callable[..., Any] | None = None
     advice: str = ""
 
@@ -244,7 +244,7 @@ def possible_if(condition: object) -> Sighting:
     return Sighting("possible") if condition else NO
 
 
-def form_of(value: Imported | Skip | None) -> Form | None:
+def form_of(value: ForeignItem | Skip | None) -> Form | None:
     """Return the form of a value that a format read; None for a damaged part, or for none."""
     return _FORMS.get(type(value))
 

@@ -118,7 +118,7 @@ _MAIN_PICTURE: Final = "assets/icon/images/main.png"
 _MAX_PNG_PATH_CHARS: Final = 60  # longest name that fits a PNG keyword
 
 
-class Carried(Struct, frozen=True):
+class CardAttachments(Struct, frozen=True):
     """The files embedded in a card's original besides the card.
 
     Args:
@@ -134,7 +134,7 @@ class Carried(Struct, frozen=True):
     paths: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, content: bytes, origin: str) -> Carried:
+    def of(cls, content: bytes, origin: str) -> CardAttachments:
         """Open the file `content`.
 
         Raises:
@@ -161,7 +161,9 @@ class Carried(Struct, frozen=True):
         return None
 
 
-def pack_json(value: dict[str, Any], carried: Carried) -> tuple[dict[str, Any], tuple[str, ...]]:
+def pack_json(
+    value: dict[str, Any], carried: CardAttachments
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the value with its assets embedded, and what had to be left out."""
     used: set[str] = set()
 
@@ -177,7 +179,7 @@ def pack_json(value: dict[str, Any], carried: Carried) -> tuple[dict[str, Any], 
     return packed, tuple(left_out)
 
 
-def pack_png(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str, ...]]:
+def pack_png(value: dict[str, Any], carried: CardAttachments) -> tuple[bytes, tuple[str, ...]]:
     """Build a PNG with the card for new and old readers; also return what was left out."""
     if carried.kind == "png":
         picture = containers.parse_png(carried.content, origin=carried.origin)
@@ -201,7 +203,7 @@ def pack_png(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str,
     return _with_card(picture, packed, tuple(added.values())), left_out
 
 
-def pack_charx(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str, ...]]:
+def pack_charx(value: dict[str, Any], carried: CardAttachments) -> tuple[bytes, tuple[str, ...]]:
     """Build a CHARX archive with the card and every asset; nothing is left out."""
     if carried.kind == "charx":
         members = {path: carried.read(path) for path in carried.paths}
@@ -246,7 +248,7 @@ def _as_spec(value: dict[str, Any], spec: tuple[str, str]) -> dict[str, Any]:
 
 
 def _readdress_assets(
-    value: dict[str, Any], carried: Carried, address: Callable[[str], str]
+    value: dict[str, Any], carried: CardAttachments, address: Callable[[str], str]
 ) -> dict[str, Any]:
     """Replace the `uri` of each asset embedded in `carried`."""
     assets = value["data"].get("assets")
@@ -261,7 +263,7 @@ def _readdress_assets(
     return value | {"data": value["data"] | {"assets": moved}}
 
 
-def _main_icon(value: dict[str, Any], carried: Carried) -> str | None:
+def _main_icon(value: dict[str, Any], carried: CardAttachments) -> str | None:
     """Return the path of the card's own portrait, if it is a PNG in the original."""
     icons = [
         asset for asset in object_list(value["data"].get("assets")) if asset.get("type") == "icon"
@@ -278,7 +280,7 @@ def card_picture(store: MemoryStore) -> tuple[bytes, str]:
     """Return the card's picture and its media type; no bytes if it has none."""
     content, origin = cards.original_file(store)
     with suppress(FamiliarError):
-        carried = Carried.of(content, origin)
+        carried = CardAttachments.of(content, origin)
         if carried.kind not in {"", "png"}:
             path = _main_icon({"data": dict(_kept_card(store).get("data") or {})}, carried)
             content = carried.read(path) if path else b""
@@ -330,7 +332,7 @@ def format_of_file(path: PurePath) -> CardFormat:
     return formats.get(path.suffix.lower(), "png")
 
 
-class Exported(Struct, frozen=True):
+class CardExport(Struct, frozen=True):
     """An exported card.
 
     Args:
@@ -342,7 +344,7 @@ class Exported(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-def export_card(store: MemoryStore, card_format: CardFormat, *, default_name: str) -> Exported:
+def export_card(store: MemoryStore, card_format: CardFormat, *, default_name: str) -> CardExport:
     """Export the familiar as a card, edits included.
 
     Args:
@@ -355,13 +357,13 @@ def export_card(store: MemoryStore, card_format: CardFormat, *, default_name: st
         BadInputError: `self/card.json` or the original is unreadable.
     """
     value = current_value(store, default_name=default_name)
-    carried = Carried.of(*cards.original_file(store))
+    carried = CardAttachments.of(*cards.original_file(store))
     if card_format == "json":
         packed, left_out = pack_json(value, carried)
-        return Exported((dump_json(packed) + "\n").encode("utf-8"), left_out)
+        return CardExport((dump_json(packed) + "\n").encode("utf-8"), left_out)
     pack = pack_png if card_format == "png" else pack_charx
     content, left_out = pack(value, carried)
-    return Exported(content, left_out)
+    return CardExport(content, left_out)
 
 
 def current_value(store: MemoryStore, *, default_name: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Notes(Struct):
         return tuple(f"{what} ({_which_entries(labels)})" for what, labels in self.seen.items())
 
 
-class Mending(Struct, frozen=True):
+class EntryRepair(Struct, frozen=True):
     """An entry under repair.
 
     Args:
@@ -133,7 +133,7 @@ def _which_entries(labels: list[str]) -> str:
 def mend_world(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> LoreEntry:
     """Repair the types of an entry's main settings, leaving all others as they are."""
     entry = dict(raw)
-    mending = Mending(entry, label, notes)
+    mending = EntryRepair(entry, label, notes)
     mending.keys("key", "keys")
     if {"secondary_keys", "keysecondary"} & entry.keys():
         mending.keys("keysecondary", "secondary_keys")
@@ -148,7 +148,7 @@ def mend_world(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") ->
 def mend_book(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> LoreEntry:
     """Repair the types of an entry's main settings, leaving all others as they are."""
     entry = dict(raw)
-    mending = Mending(entry, label, notes)
+    mending = EntryRepair(entry, label, notes)
     mending.keys("keys", "key")
     if {"secondary_keys", "keysecondary"} & entry.keys():
         mending.keys("secondary_keys", "keysecondary")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from familiar_cli.imports.contract import Form, Format, Imported
+    from familiar_cli.imports.contract import ForeignItem, Form, Format
 
 TRANSCRIPT: Final = "transcript"
 
@@ -273,7 +273,7 @@ def forms_in(path: Path, forms: Sequence[str]) -> list[str]:
     return [form for form in forms if form in there or (form == "chat" and None in there)]
 
 
-def _values_in(format_: Format, source: ForeignFile) -> Iterator[Imported | Skip | None]:
+def _values_in(format_: Format, source: ForeignFile) -> Iterator[ForeignItem | Skip | None]:
     """Yield what a file holds; None, and nothing after it, for a chat with somebody else."""
     try:
         yield from format_.read(source, Reading(Cast(unnamed="familiar")))

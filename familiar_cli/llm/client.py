@@ -33,7 +33,7 @@ from familiar_cli.llm.reply import (
     StreamedReply,
 )
 from familiar_cli.llm.slots import BEGINS_INSIDE, PRESETS, ResolvedSlot, check_usable, keep_thinking
-from familiar_cli.llm.types import Completion, Message, PreparedRequest, Slotted, make_body
+from familiar_cli.llm.types import Completion, Message, PreparedRequest, SlotModel, make_body
 from familiar_cli.llm.wire import FailedError, Failure
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _COUNTS_S = 3.0
 _END_S = 0.05
 
 
-class LLMClient(Slotted):
+class LLMClient(SlotModel):
     """A chat model behind an OpenAI-compatible server.
 
     Args:
@@ -280,7 +280,7 @@ _LEAST_ROOM_TOKENS = 4096
 _REPEAT_PENALTY = 1.15
 
 
-class LocalModel(Slotted):
+class LocalModel(SlotModel):
     """A chat model that needs no server or network. It is loaded on first use.
 
     Args:

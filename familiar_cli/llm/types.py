@@ -162,7 +162,7 @@ class ChatModel(Protocol):
         """Stop whatever this object started."""
 
 
-class Slotted:
+class SlotModel:
     """A chat model with the settings of a slot.
 
     Args:

@@ -409,7 +409,7 @@ async def open_answer(
         await connections.aclose()
 
 
-class _Held(Struct):
+class _LoopClient(Struct):
     """A client of one event loop, and the generator that closes it with the loop."""
 
     client: httpx.AsyncClient
@@ -423,7 +423,7 @@ class Connections:
     """
 
     def __init__(self) -> None:
-        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Held] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopClient] = WeakKeyDictionary()
 
     @asynccontextmanager
     async def ask(
@@ -462,13 +462,13 @@ class Connections:
             elif loop.is_running():
                 asyncio.run_coroutine_threadsafe(held.holder.aclose(), loop)
 
-    async def _open(self, slot: ResolvedSlot, url: str) -> _Held:
+    async def _open(self, slot: ResolvedSlot, url: str) -> _LoopClient:
         loop = asyncio.get_running_loop()
         held = self._held.get(loop)
         if held is None:
             client = _open_client(slot, url)
             # A loop closes the generators that it has begun.
-            held = self._held[loop] = _Held(client, _close_at_end(client))
+            held = self._held[loop] = _LoopClient(client, _close_at_end(client))
             await anext(held.holder)
         return held
 

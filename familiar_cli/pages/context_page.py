@@ -13,7 +13,7 @@ from familiar_cli.base.text import bare_lines, counted, harmless, one_line
 from familiar_cli.pages.page import (
     Bar,
     Columns,
-    Indented,
+    IndentedPart,
     Name,
     PagePart,
     Stack,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from familiar_cli.actions.talk.explain_piece import Why
-    from familiar_cli.actions.talk.replay import Replayed, ReplayedReply
+    from familiar_cli.actions.talk.replay import Replay, ReplayedReply
     from familiar_cli.actions.talk.why import ReplyExplanation
     from familiar_cli.context.trace import Trace, TracedMessage
     from familiar_cli.context.types import Fragment, LayerUse, Report
@@ -47,7 +47,7 @@ def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
     layers = Columns([_layer_row(layer) for layer in trace.layers], right=(2,))
     pieces = [p for p in trace.contributions if p.text or origin_of([p])]
     for title, part in (
-        ("Layers", Indented(layers, 2)),
+        ("Layers", IndentedPart(layers, 2)),
         ("Contributions", Contributions(pieces) if pieces else None),
         ("Left out or shortened", _cuts_part(trace.contributions)),
         ("Placed by a lorebook", _places_part(trace.contributions)),
@@ -246,7 +246,7 @@ def _side_calls(calls: Sequence[SideCall]) -> PagePart | None:
 def _table_part(
     rows: list[list[object]], header: Iterable[str] = (), *, right: Iterable[int] = ()
 ) -> PagePart | None:
-    return Indented(Columns(rows, tuple(header), tuple(right)), 2) if rows else None
+    return IndentedPart(Columns(rows, tuple(header), tuple(right)), 2) if rows else None
 
 
 def _message_parts(messages: Sequence[TracedMessage]) -> Iterator[PagePart]:
@@ -266,7 +266,7 @@ def recall_page(fragments: Sequence[Fragment]) -> PagePart:
         head = plain(origin_of([piece]) or piece.source, "bold")
         score = "" if piece.score is None else f", score {piece.score:.2f}"
         head.append(f"  {counted(piece.tokens, 'token')}{score}", "dim")
-        parts += [head, Indented(plain(one_line(piece.text, _EXCERPT_CHARS), "dim"), 2)]
+        parts += [head, IndentedPart(plain(one_line(piece.text, _EXCERPT_CHARS), "dim"), 2)]
     return Stack(*parts)
 
 
@@ -296,7 +296,7 @@ def reply_page(explanation: ReplyExplanation, *, whole: bool = False) -> PagePar
         head = plain(f"{one.label[:1].upper()}{one.label[1:]}", "cyan")
         head.append(f"  {one.rel_path or turns}", "dim")
         text = one.text if whole else "\n".join(lines)
-        parts += [plain(""), head, Indented(plain(text), 2)]
+        parts += [plain(""), head, IndentedPart(plain(text), 2)]
     parts += [plain(f"Not all of memory was read: {why}", "yellow") for why in explanation.problems]
     return Stack(*parts)
 
@@ -347,7 +347,7 @@ def _piece_table(pieces: Sequence[Fragment]) -> PagePart:
         ]
         for piece in pieces
     ]
-    return Indented(Columns(rows), 2)
+    return IndentedPart(Columns(rows), 2)
 
 
 def _paid_from(explanation: Why) -> PagePart:
@@ -359,7 +359,7 @@ def _paid_from(explanation: Why) -> PagePart:
         ]
         for layer in explanation.layers
     ]
-    return Indented(Columns(rows), 2)
+    return IndentedPart(Columns(rows), 2)
 
 
 def _rival_table(pieces: Sequence[Fragment]) -> PagePart:
@@ -375,7 +375,7 @@ def _rival_table(pieces: Sequence[Fragment]) -> PagePart:
     ]
     more = len(pieces) - len(fragments)
     rest = [plain(f"and {more} more", "dim")] if more else []
-    return Indented(Stack(Columns(rows), *rest), 2)
+    return IndentedPart(Stack(Columns(rows), *rest), 2)
 
 
 _WORDS = re.compile(r"\s+|\S+")
@@ -384,7 +384,7 @@ _MOST_PAIRS = 20_000_000  # longer texts take seconds to compare word by word
 _ALIKE = 0.3  # of less similar texts, marks would only speckle the text
 
 
-def replay_page(replay: Replayed) -> PagePart:
+def replay_page(replay: Replay) -> PagePart:
     """Render a comparison of two replies."""
     parts: list[PagePart] = [_what_was_sent(replay), plain(""), _replay_facts(replay), plain("")]
     if replay.then is None:
@@ -424,7 +424,7 @@ class SideBySide(Struct, frozen=True):
         yield table
 
 
-def _what_was_sent(replay: Replayed) -> PagePart:
+def _what_was_sent(replay: Replay) -> PagePart:
     if not replay.differences:
         return plain(
             f"Sent the request of turn {replay.turn} to the same server again, byte for byte.",
@@ -437,7 +437,7 @@ def _what_was_sent(replay: Replayed) -> PagePart:
     return Stack(*lines)
 
 
-def _replay_facts(replay: Replayed) -> PagePart:
+def _replay_facts(replay: Replay) -> PagePart:
     then, now = _node_words(replay.then), _node_words(replay.now)
     names = ("model", "time", "read", "written", "cost", "ended")
     rows = [

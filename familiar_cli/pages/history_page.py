@@ -11,7 +11,7 @@ from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.pages.page import (
     Bar,
     Columns,
-    Indented,
+    IndentedPart,
     PagePart,
     Stack,
     Words,
@@ -83,7 +83,7 @@ def transcript_page(
             flags = (*_marks_of(became), *map(str, filter(None, [written.get(selection.turn.id)])))
             parts.append(_said_by(selection, labels, zone, chosen=is_chosen, flags=flags))
             style = "" if became.stands or became.hidden else "dim"
-            parts.append(Indented(plain(selection.turn.content, style)))
+            parts.append(IndentedPart(plain(selection.turn.content, style)))
     return Stack(*parts)
 
 
@@ -208,7 +208,7 @@ def _passage_page(
             parts.append(_excerpt_page(query, kept.turn.content))
         else:
             text = one_line(kept.turn.content, _CONTEXT_CHARS)
-            parts.append(Indented(plain(f"{_speaker_label(kept.turn, labels)}: {text}", "dim")))
+            parts.append(IndentedPart(plain(f"{_speaker_label(kept.turn, labels)}: {text}", "dim")))
     return parts
 
 
@@ -219,7 +219,7 @@ def _excerpt_page(query: str, text: str) -> PagePart:
     start = max(first - _EXCERPT_CHARS // 3, 0)
     end = min(start + _EXCERPT_CHARS, len(line))
     excerpt = f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
-    return Indented(mark_query(query, excerpt))
+    return IndentedPart(mark_query(query, excerpt))
 
 
 def _said_by(

@@ -12,7 +12,7 @@ from familiar_cli.base.text import bare_lines, counted, harmless, one_line, shor
 from familiar_cli.pages.emit import Output, exact
 from familiar_cli.pages.page import (
     Columns,
-    Indented,
+    IndentedPart,
     Name,
     PagePart,
     Stack,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.memory.graph import Around
     from familiar_cli.actions.memory.housekeep import FindingWithPlan, HousekeepingResult
     from familiar_cli.actions.memory.pins import PinnedFiles
-    from familiar_cli.actions.memory.search import IndexBuilt, TurnsStatus
+    from familiar_cli.actions.memory.search import IndexBuildResult, TurnsStatus
     from familiar_cli.actions.people.forget import ForgetReport, WordLoss
     from familiar_cli.actions.people.people import KnownPerson
     from familiar_cli.store.history.rows import Turn
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.memory.desk import ListChange
     from familiar_cli.store.memory.pages.relations import Link, LinkStep
     from familiar_cli.store.memory.relation_index import Edge, GraphPage
-    from familiar_cli.store.memory.store.files import Applied, GrepHit, MemoryEntry, Skipped
+    from familiar_cli.store.memory.store.files import GrepHit, MemoryEntry, Omission, WriteResult
     from familiar_cli.store.search.build import IndexStatus
     from familiar_cli.store.search.embedder import EmbedderChoice
 
@@ -97,7 +97,7 @@ def hits_page(hits: Iterable[GrepHit]) -> PagePart:
     return Columns(rows)
 
 
-def applied_text(changes: Applied, *, dry_run: bool) -> str:
+def applied_text(changes: WriteResult, *, dry_run: bool) -> str:
     """Describe a change, one line for each file."""
     wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
     groups = (
@@ -108,7 +108,7 @@ def applied_text(changes: Applied, *, dry_run: bool) -> str:
     return "".join(f"{what} {path}\n" for what, paths in groups for path in paths)
 
 
-def skipped_text(skipped: tuple[Skipped, ...]) -> str:
+def skipped_text(skipped: tuple[Omission, ...]) -> str:
     """Summarise what was skipped and why."""
     lines = [f"skipped {s.rel_path!r}: it {s.reason}" for s in skipped[:_MOST_NAMED]]
     more = len(skipped) - _MOST_NAMED
@@ -414,7 +414,7 @@ def show_todo(out: Output, reminders: Desk, tasks: Desk, notes: str, *, every: b
     parts: list[PagePart] = [Columns(rows, ("id", "", "when", "what"))] if rows else []
     if notes.strip():
         gap = [plain("")] if rows else []
-        parts += [*gap, plain("Notes", "bold"), Indented(plain(notes.strip()), 2)]
+        parts += [*gap, plain("Notes", "bold"), IndentedPart(plain(notes.strip()), 2)]
     out.answer({**data, "notes": notes}, parts or None)
     if not parts:
         out.note('Nothing to do: `familiar todo add TEXT`, with `--at "every monday 9:00"`, …')
@@ -480,7 +480,7 @@ def _due_words(item: ListedItem) -> str:
     return f"{when}, {item.every}" if item.every and item.every != item.due else when
 
 
-def built_text(built: IndexBuilt) -> str:
+def built_text(built: IndexBuildResult) -> str:
     """Describe a build of the index in a few lines."""
     done, vectors = built.refreshed, built.embedded
     lines = [f"rebuilt: {done.rebuilt}"] if done.rebuilt else []

@@ -56,7 +56,7 @@ class Words(Struct):
         return text
 
 
-class Indented(Struct):
+class IndentedPart(Struct):
     """A part that keeps its indentation where a terminal wraps it."""
 
     part: PagePart

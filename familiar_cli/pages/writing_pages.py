@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.pages.emit import Output
     from familiar_cli.writing.consolidation.calendar import ConsolidationReport, MadeFile, Rewritten
     from familiar_cli.writing.consolidation.digests import DigestResult, DigestStatus
-    from familiar_cli.writing.consolidation.periods import Refused
+    from familiar_cli.writing.consolidation.periods import Rejection
     from familiar_cli.writing.review.pending import ReviewPlan
     from familiar_cli.writing.writer.contract import Refusal, WriterReport
 
@@ -230,7 +230,7 @@ def digest_notes(digest: DigestResult, *, dry_run: bool = False) -> Iterator[str
         yield "Nothing was changed (--dry-run)."
 
 
-def _refusal_lines(name: str, refused: Sequence[Refused]) -> Iterator[str]:
+def _refusal_lines(name: str, refused: Sequence[Rejection]) -> Iterator[str]:
     for one in refused[:_MOST_LINES]:
         yield f"{name}: left out, {one.reason}: {one_line(one.text, 60)!r}"
     if len(refused) > _MOST_LINES:

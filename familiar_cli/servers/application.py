@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.servers.chat_api.conversations import Served
+    from familiar_cli.servers.chat_api.conversations import ServedFamiliar
     from familiar_cli.servers.chat_api.turns import TurnTable
     from familiar_cli.servers.familiar_pool import FamiliarPool
     from familiar_cli.servers.mcp.http import Endpoint
@@ -139,7 +139,7 @@ def _load_modules() -> None:
 
 
 def make_app(
-    pool: FamiliarPool[Served],
+    pool: FamiliarPool[ServedFamiliar],
     rules: Rules,
     site: Site,
     turns: TurnTable,

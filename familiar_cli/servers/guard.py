@@ -138,9 +138,9 @@ class Guard:
         except (ApiError, ConfigError) as error:
             await respond_error(out, to_api_error(error))
             return
-        except _Gone:
+        except _DisconnectError:
             return
-        leaving = _Leaving(body, receive, budget)
+        leaving = _BodyReceiver(body, receive, budget)
         try:
             await self._app(scope, leaving.receive, out)
         finally:
@@ -249,7 +249,7 @@ class Guard:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise _Gone
+                        raise _DisconnectError
                     pieces.append(message.get("body", b""))
                     size += len(pieces[-1])
                     if size > most:
@@ -263,7 +263,7 @@ class Guard:
             ) from None
 
 
-class _Gone(Exception):  # noqa: N818  # not an error: there is no client left
+class _DisconnectError(Exception):
     """The client disconnected before its request was complete."""
 
 
@@ -334,7 +334,7 @@ def host_names(host: str, port: int, more: Iterable[str] = ()) -> frozenset[str]
     return frozenset({f"{name}:{port}" for name in names | bare} | values | usual)
 
 
-class _Leaving:
+class _BodyReceiver:
     """An ASGI `receive` that supplies the body once and then watches for a disconnect.
 
     Args:

@@ -23,7 +23,7 @@ from familiar_cli.base.config.serving import check_reach, is_loopback_host
 from familiar_cli.base.errors import ConfigError, FamiliarError, NotFoundError
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.application import CONNECTION, make_app
-from familiar_cli.servers.chat_api.conversations import Served
+from familiar_cli.servers.chat_api.conversations import ServedFamiliar
 from familiar_cli.servers.chat_api.turns import TurnTable
 from familiar_cli.servers.familiar_pool import FamiliarPool, pages_pool
 from familiar_cli.servers.guard import Rules, host_names
@@ -188,7 +188,7 @@ class Background:
             self._tell(f"{familiar_id}: {error}")
 
 
-class Listening(Struct, frozen=True):
+class ListenOptions(Struct, frozen=True):
     """Address, access and limits of a server.
 
     Args:
@@ -228,7 +228,7 @@ class Listening(Struct, frozen=True):
 
 async def serve(
     home: Path,
-    listening: Listening,
+    listening: ListenOptions,
     *,
     on_ready: Callable[[str], None],
     tell: Callable[[str], None],
@@ -251,7 +251,7 @@ async def serve(
 async def serve_until(
     stop: asyncio.Event,
     home: Path,
-    listening: Listening,
+    listening: ListenOptions,
     *,
     on_ready: Callable[[str], None],
     tell: Callable[[str], None] = lambda _: None,
@@ -277,8 +277,8 @@ async def serve_until(
         host, port = bound.getsockname()[:2]
         background = Background(home, tell) if listening.background else None
 
-        def open_served(paths: FamiliarPaths) -> Served:
-            return Served(Familiar(paths, tell))
+        def open_served(paths: FamiliarPaths) -> ServedFamiliar:
+            return ServedFamiliar(Familiar(paths, tell))
 
         pool = FamiliarPool(
             home, open_served, on_leave=background.look_after if background else None
@@ -344,7 +344,7 @@ class _Server(uvicorn.Server):
     def __init__(
         self,
         app: ASGIApp,
-        listening: Listening,
+        listening: ListenOptions,
         on_ready: Callable[[], None],
         on_stop: Callable[[], None],
     ) -> None:
@@ -465,7 +465,7 @@ class _PatientProtocol(H11Protocol):
 
 
 @contextmanager
-def _bound_socket(listening: Listening) -> Iterator[socket.socket]:
+def _bound_socket(listening: ListenOptions) -> Iterator[socket.socket]:
     """Open a bound socket, so that its port is known before the server accepts requests."""
     try:
         family, _, _, _, address = socket.getaddrinfo(

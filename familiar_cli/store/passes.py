@@ -203,7 +203,7 @@ def as_failure(error: Exception) -> FamiliarError:
 _STEP_S: Final = 0.2
 
 
-class Waiting(Struct, frozen=True):
+class WaitMessages(Struct, frozen=True):
     """Messages for somebody waiting for a lock; `{who}` is its holder.
 
     Args:
@@ -224,7 +224,7 @@ async def exclusive(
     lock_path: Path,
     wait_s: float,
     on_wait: Callable[[str], None] = lambda _: None,
-    waiting: Waiting = Waiting(),  # noqa: B008  # frozen
+    waiting: WaitMessages = WaitMessages(),  # noqa: B008  # frozen
 ) -> AsyncIterator[None]:
     """Hold the lock at `lock_path`. A crash of the holder frees it.
 
@@ -245,7 +245,7 @@ async def exclusive(
 
 
 async def _acquired(
-    lock_path: Path, wait_s: float, on_wait: Callable[[str], None], waiting: Waiting
+    lock_path: Path, wait_s: float, on_wait: Callable[[str], None], waiting: WaitMessages
 ) -> AbstractContextManager[None]:
     until = stopwatch_s() + wait_s
     notified = False

@@ -24,7 +24,7 @@ from familiar_cli.store.memory.store.files import (
     MOST_RECORDED_BYTES,
     NOT_MEMORY,
     AbsentVersion,
-    Joined,
+    IncomingCommits,
     is_of_repository,
     parse_new_path,
 )
@@ -52,7 +52,7 @@ class Sender(Struct, frozen=True):
 
     Args:
         encrypt: `sync.encrypt`; empty for no encryption.
-        key: Returns the decryption secret; see `Sealing`.
+        key: Returns the decryption secret; see `FileCipher`.
         old_keys: Returns former secrets.
         tell: Callback for user-facing messages.
         trust: Which encrypted bundles to accept without proof.
@@ -140,7 +140,7 @@ def _open_folder(
         os.path.join(journal, INCOMING),
         _seen_path(journal, name),
         sealing.SigningKey(Path(journal).with_name(sealing.KEY_FILE), sender.trust),
-        sealing=sealing.Sealing(sender.encrypt, sender.key, sender.old_keys),
+        sealing=sealing.FileCipher(sender.encrypt, sender.key, sender.old_keys),
         tell=sender.tell,
     )
     return FolderTransport(folder, exchange)
@@ -204,7 +204,9 @@ def begin_from(
     head = min(newest_commits(past.parents, heads.values()))
     _put_files(store, repository, past, head)
     message = f"begin on {instance.id}"
-    with store.transaction(SYNC, message, trailers={BEGAN: began}, joined=Joined(head, ())):
+    with store.transaction(
+        SYNC, message, trailers={BEGAN: began}, joined=IncomingCommits(head, ())
+    ):
         pass
     with translate_errors(repository.path):
         remotes.SeenRefs(repository, name).note(refs)

@@ -42,8 +42,8 @@ from familiar_cli.sync.sealing import (
     SEALED,
     UNSIGNED_HEAD,
     BundleFile,
+    FileCipher,
     Header,
-    Sealing,
     SigningKey,
     fingerprint,
     read_seen,
@@ -92,7 +92,7 @@ class BundleFolder:
         seen_path: str,
         signing: SigningKey,
         *,
-        sealing: Sealing | None = None,
+        sealing: FileCipher | None = None,
         tell: Callable[[str], None] = lambda _: None,
         disk: Disk | None = None,
     ) -> None:

@@ -82,7 +82,7 @@ class ForgetPlace(Struct, frozen=True):
     others: tuple[str, ...]
 
 
-class UnfinishedForgetting(Struct, frozen=True):
+class UnfinishedOrder(Struct, frozen=True):
     """An order that is being carried out.
 
     Args:
@@ -100,9 +100,9 @@ class UnfinishedForgetting(Struct, frozen=True):
     built_on: tuple[str, ...] = ()
 
 
-def unfinished_forgetting(paths: FamiliarPaths) -> UnfinishedForgetting | None:
+def unfinished_forgetting(paths: FamiliarPaths) -> UnfinishedOrder | None:
     """Return the order that is being carried out, or was cut off; None if there is none."""
-    return read_record(paths.forgetting, UnfinishedForgetting)
+    return read_record(paths.forgetting, UnfinishedOrder)
 
 
 def people_pages(memory: MemoryStore) -> Iterator[tuple[str, str]]:
@@ -114,11 +114,11 @@ def people_pages(memory: MemoryStore) -> Iterator[tuple[str, str]]:
                 yield slug, memory.read_file(entry.rel_path)
 
 
-class Forgetting:
+class ForgetRun:
     """Carries out one order in one familiar."""
 
     def __init__(
-        self, place: ForgetPlace, order: ForgetOrder, begun: UnfinishedForgetting | None = None
+        self, place: ForgetPlace, order: ForgetOrder, begun: UnfinishedOrder | None = None
     ) -> None:
         self._place = place
         self.order = order
@@ -308,7 +308,7 @@ class Forgetting:
         paths = self._place.paths
         settings = self.settings()  # a damaged file ends it before anything is removed
         renamed = self._renamed_channels()
-        begun = UnfinishedForgetting(
+        begun = UnfinishedOrder(
             self.order.to_line(),
             tuple(sorted(self.slugs)),
             tuple(self._names),
@@ -402,7 +402,7 @@ def finish_forgetting(place: Callable[[], ForgetPlace], paths: FamiliarPaths) ->
                 "same person again"
             )
         order = ForgetOrder.from_line(begun.order)
-        Forgetting(place(), order, begun).finish(begun.built_on)
+        ForgetRun(place(), order, begun).finish(begun.built_on)
     return True
 
 

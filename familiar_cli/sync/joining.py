@@ -32,7 +32,7 @@ from familiar_cli.store.memory.store.files import (
     MOST_RECORDED_BYTES,
     NOT_MEMORY,
     AbsentVersion,
-    Joined,
+    IncomingCommits,
     is_of_repository,
 )
 from familiar_cli.store.memory.store.transactions import Transaction
@@ -153,10 +153,10 @@ def merge_heads(heads: Collection[str], past: JournalPast) -> files.MergedTree:
         heads: Versions, at least one. Ancestors of others are ignored.
         past: Their history.
     """
-    return _Merging(past).of(heads)
+    return _VersionMerger(past).of(heads)
 
 
-class _Merging:
+class _VersionMerger:
     """Merges, caching each set of versions."""
 
     def __init__(self, past: JournalPast) -> None:
@@ -373,7 +373,7 @@ def _join_once(
             return Outcome(waiting=waiting)
         merged = merge_heads([own, *new], past)
     merged = files.split_marked(merged, here, past.read)
-    taking = _Taking(store, past, merged.blobs, here, list_absent(past.repository))
+    taking = _MergeSteps(store, past, merged.blobs, here, list_absent(past.repository))
     taking.sort_out(merged.changes_from(here), is_settled=is_last)
     commits = tuple(newest_commits(past.parents, new))
     modes, gone = _special_entries(past, own, new, merged)
@@ -381,7 +381,7 @@ def _join_once(
     is_forward = taking.can_forward and _is_continued(past, own, commits, merged)
     if not is_forward and not taking.changes_tree and not modes:
         return Outcome(refused=taking.problems, waiting=waiting)
-    joined = Joined(
+    joined = IncomingCommits(
         own,
         commits,
         taking.absent,
@@ -472,7 +472,7 @@ def _put_late(store: MemoryStore, past: JournalPast, own: str, *, dry_run: bool)
     known = list_absent(past.repository)
     if not known:
         return Outcome()
-    taking = _Taking(store, past, {}, past.tree(own), known)
+    taking = _MergeSteps(store, past, {}, past.tree(own), known)
     taking.sort_out({})
     if not taking.steps:
         return Outcome()
@@ -487,7 +487,7 @@ def is_pointer(path: str, content: bytes) -> bool:
     return content.startswith(_LFS_POINTER) and not path.endswith(".md")
 
 
-class _Taking:
+class _MergeSteps:
     """Which changes of a merge can be made here.
 
     Attributes:

@@ -66,7 +66,7 @@ _SEAL_TRIES: Final = 5
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
-class Sealing:
+class FileCipher:
     """Encrypts and decrypts whole files.
 
     Args:
@@ -161,7 +161,7 @@ class Sealing:
 
 
 def no_key() -> str:
-    """Report a missing key; a `key` for `Sealing` where nobody can be asked.
+    """Report a missing key; a `key` for `FileCipher` where nobody can be asked.
 
     Raises:
         RemoteKeyError: Always.

@@ -588,7 +588,7 @@ class Intake(Struct):
         value = self.connection.execute(sql, values).fetchone()
         return int(value[0]) if value else None
 
-    def _same_line(self, instance: str, line: lines.Imported) -> int | None:
+    def _same_line(self, instance: str, line: lines.ImportOrigin) -> int | None:
         """Return the turn that another instance imported from the same line of a chat."""
         sql = (
             "SELECT turn_id FROM turn_extras LEFT JOIN elsewhere USING (turn_id) WHERE nth AND "
@@ -597,7 +597,7 @@ class Intake(Struct):
         values = (line.identity, self._number_of(instance, line), self.own, instance)
         return self._number(sql, values)
 
-    def _number_of(self, instance: str, line: lines.Imported) -> int:
+    def _number_of(self, instance: str, line: lines.ImportOrigin) -> int:
         """Return a line's number among identical ones, computing it if the sender left it out."""
         if line.nth is not None:
             return line.nth

@@ -377,7 +377,7 @@ def _turn_line(
     imported = None
     if identity is not None:
         key = "" if chat is None else turn_rows.unpack(chat)
-        imported = lines.Imported(key, identity, bool(estimated), turn_rows.unpack(raw), nth)
+        imported = lines.ImportOrigin(key, identity, bool(estimated), turn_rows.unpack(raw), nth)
     return lines.TurnLine(
         turn_id,
         after,

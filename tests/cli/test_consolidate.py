@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
+from familiar_cli.actions.memory.consolidate import Consolidation, ConsolidationOptions
 from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.base.who.identity import Author
 from familiar_cli.familiar import Familiar
@@ -331,7 +331,7 @@ def test_cancelling_ends_it_between_two_days_and_is_no_failure(week) -> None:
 
     async def made_until_cancelled() -> None:
         task = asyncio.current_task()
-        await Consolidating(familiar).consolidate(
+        await Consolidation(familiar).consolidate(
             ConsolidationOptions(), on_step=lambda _: task.cancel()
         )
 

@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.console import Console
 
-from familiar_cli.actions.talk.replay import Replayed, ReplayedReply
+from familiar_cli.actions.talk.replay import Replay, ReplayedReply
 from familiar_cli.pages.context_page import replay_page
 from tests.support.server import ChatServer, Fail, Say, closed_port
 from tests.support.world import data, live, run
@@ -163,7 +163,7 @@ def shown(then: str, now: str, width: int, **more) -> str:
     old, new = (ReplayedReply("u", "m", text, 1.0, "stop", None) for text in (then, now))
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, markup=False, force_terminal=True, **more)
-    console.print(replay_page(Replayed(1, "main", "m", "m", "u", old, new, "")))
+    console.print(replay_page(Replay(1, "main", "m", "m", "u", old, new, "")))
     return buffer.getvalue()
 
 

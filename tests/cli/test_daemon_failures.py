@@ -322,7 +322,7 @@ async def test_writing_works_inside_a_running_loop_and_cancelling_it_tells_what_
 def test_a_period_that_failed_is_not_made_again_at_every_look(monkeypatch):
     root = talked(2)
     (root / "memory" / "daily").mkdir()
-    from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
+    from familiar_cli.actions.memory.consolidate import Consolidation, ConsolidationOptions
     from familiar_cli.store.passes import CONSOLIDATING
 
     async def raising(*_, **__):
@@ -332,15 +332,15 @@ def test_a_period_that_failed_is_not_made_again_at_every_look(monkeypatch):
     calls = []
     monkeypatch.setattr("familiar_cli.writing.consolidation.calendar.Consolidator.run", raising)
     familiar = Familiar(FamiliarPaths(root))
-    done = asyncio.run(Consolidating(familiar).run_due(ConsolidationOptions(), at_once=False))
+    done = asyncio.run(Consolidation(familiar).run_due(ConsolidationOptions(), at_once=False))
     (event,) = done[CONSOLIDATING]
     assert CONSOLIDATING not in asyncio.run(
-        Consolidating(familiar).run_due(ConsolidationOptions(), at_once=False)
+        Consolidation(familiar).run_due(ConsolidationOptions(), at_once=False)
     )
     assert (event.kind, event.command, len(calls)) == ("failed", CONSOLIDATING, 1)
 
     set_back(familiar.failures, CONSOLIDATING, timedelta(minutes=1))
-    asyncio.run(Consolidating(familiar).run_due(ConsolidationOptions(), at_once=False))
+    asyncio.run(Consolidation(familiar).run_due(ConsolidationOptions(), at_once=False))
     assert (len(calls), familiar.failures.of(CONSOLIDATING).attempts) == (2, 2)
-    asyncio.run(Consolidating(familiar).run_due(ConsolidationOptions()))
+    asyncio.run(Consolidation(familiar).run_due(ConsolidationOptions()))
     assert len(calls) == 3

@@ -16,7 +16,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history.attachments import keep_pictures, picture_mark
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.sync import forget_orders
-from familiar_cli.sync.forget_orders import Forgetting
+from familiar_cli.sync.forget_orders import ForgetRun
 from tests.support.world import data, live, run
 
 CATCHPHRASE = "Wonderful splendiferous morning, wanderer! Whatever shall we discover today?"
@@ -126,9 +126,9 @@ def test_whoever_opens_it_next_finishes_what_was_cut_off(root, step, of, monkeyp
             raise KeyboardInterrupt
         whole(self, *args)
 
-    whole = getattr(Forgetting, step)
+    whole = getattr(ForgetRun, step)
     with monkeypatch.context() as patch:
-        patch.setattr(Forgetting, step, breaks)
+        patch.setattr(ForgetRun, step, breaks)
         assert run("people", "forget", NAME, "--yes").exit_code == 130
     held = watched_lock(monkeypatch)
     assert (result := run("memory", "ls")).exit_code == 0, result.output
@@ -143,7 +143,7 @@ def test_an_order_that_cannot_be_finished_is_named(root, monkeypatch) -> None:
     def breaks(self, *_) -> None:
         raise ConflictError("The memory kept changing")
 
-    monkeypatch.setattr(Forgetting, "_rewrite_memory", breaks)
+    monkeypatch.setattr(ForgetRun, "_rewrite_memory", breaks)
     assert run("people", "forget", NAME, "--yes").exit_code == 5
     (problem,) = data("status")["problems"]
     assert "`people forget` was interrupted" in problem

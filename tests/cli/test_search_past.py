@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from familiar_cli.actions.memory.search import PastFound, PastHit
+from familiar_cli.actions.memory.search import PastHit, PastSearchResult
 from familiar_cli.cli.commands.search import search_page
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import HistoryStore
@@ -96,7 +96,9 @@ def test_what_stands_beside_a_match_is_marked(ada) -> None:
         PastHit((n, n), "train", datetime(2026, 1, n, tzinfo=UTC), "Robin", "Yes.", score)
         for n, score in ((1, 0.4), (2, 0.0))
     ]
-    page = search_page(None, PastFound(tuple(hits), "lexical", 0), query="tea", zone=UTC, k=2)
+    page = search_page(
+        None, PastSearchResult(tuple(hits), "lexical", 0), query="tea", zone=UTC, k=2
+    )
     assert ["beside a match" in str(part) for part in page if "Robin" in str(part)] == [False, True]
 
 

@@ -29,7 +29,7 @@ from familiar_cli.writing.consolidation.periods import SourceItem
 from familiar_cli.writing.writer import prompts as writer
 from familiar_cli.writing.writer.contract import bounds_for
 from familiar_cli.writing.writer.grounds import ShownFile, roster_of
-from familiar_cli.writing.writer.prompts import Gathered
+from familiar_cli.writing.writer.prompts import PromptFiles
 
 AT = datetime(2026, 4, 7, 18, tzinfo=UTC)
 HOSTILE = st.text(
@@ -85,7 +85,7 @@ def prompts(name: str, words: str) -> dict[str, str]:
         channels=[name],
         roster=roster,
         sessions={"sessions/2026-04-07-evening.md": (1,)},
-        gathered=Gathered({name: shown}, (name,), (name,), {}),
+        gathered=PromptFiles({name: shown}, (name,), (name,), {}),
         transcript="\n".join(lines),
     )
     return {

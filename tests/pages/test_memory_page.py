@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from familiar_cli.pages.memory_pages import hits_page, skipped_text, tree_page
 from familiar_cli.pages.terminal import as_plain
-from familiar_cli.store.memory.store.files import GrepHit, MemoryEntry, Skipped
+from familiar_cli.store.memory.store.files import GrepHit, MemoryEntry, Omission
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
@@ -36,6 +36,6 @@ def test_names_and_lines_never_become_markup_or_escapes() -> None:
 
 
 def test_many_skipped_files_are_summed_up() -> None:
-    shown = skipped_text(tuple(Skipped(f"{n}.md", "is binary") for n in range(8)))
+    shown = skipped_text(tuple(Omission(f"{n}.md", "is binary") for n in range(8)))
     assert shown.splitlines()[0] == "skipped '0.md': it is binary"
     assert shown.splitlines()[-1] == "and 3 more; --json names all"

@@ -9,7 +9,7 @@ from familiar_cli.pages.context_page import context_page
 from familiar_cli.pages.page import (
     Bar,
     Columns,
-    Indented,
+    IndentedPart,
     Name,
     PagePart,
     Stack,
@@ -32,9 +32,9 @@ TABLE = Columns(
 )
 PAGES = [
     plain("one\n\ntwo "),
-    Indented(Words([("a", "bold"), (" b\nc", "dim")])),
+    IndentedPart(Words([("a", "bold"), (" b\nc", "dim")])),
     TABLE,
-    Stack(plain("title", "bold"), Indented(TABLE, 2), plain("")),
+    Stack(plain("title", "bold"), IndentedPart(TABLE, 2), plain("")),
     context_page(trace(), UTC),
     context_page(trace(None, contributions=(piece("x", score=0.5), piece("y", tokens=9))), UTC),
 ]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from familiar_cli.pages.page import WIDTH_CHARS, Bar, Indented
+from familiar_cli.pages.page import WIDTH_CHARS, Bar, IndentedPart
 from familiar_cli.pages.page import plain as words
 from familiar_cli.pages.terminal import as_plain, column_table, plain
 from tests.support.cases import each
@@ -48,7 +48,7 @@ def test_nothing_is_lost_where_a_column_is_folded() -> None:
 
 
 def test_what_is_indented_stays_so_where_it_is_wrapped() -> None:
-    lines = on_terminal(Indented(words("one two three\n\nfour")), 12).splitlines()
+    lines = on_terminal(IndentedPart(words("one two three\n\nfour")), 12).splitlines()
     assert [line.rstrip() for line in lines] == ["    one two", "    three", "", "    four"]
 
 

@@ -10,7 +10,7 @@ from familiar_cli.store.journal.exchange import JournalExchange
 from familiar_cli.store.journal.objects import git_object
 from familiar_cli.sync.folder import BundleFolder, FolderTransport
 from familiar_cli.sync.remotes import MAIN_REF, MEMORY_REFS
-from familiar_cli.sync.sealing import Sealing, SignatureTrust, SigningKey
+from familiar_cli.sync.sealing import FileCipher, SignatureTrust, SigningKey
 from tests.support.journals import World
 
 
@@ -43,7 +43,7 @@ class Machine(World):
         return head
 
     @contextmanager
-    def transport(self, *, sealing: Sealing | None = None, disk: Disk | None = None, trust=None):
+    def transport(self, *, sealing: FileCipher | None = None, disk: Disk | None = None, trust=None):
         journal = self.root / "journal.git"
         folder = BundleFolder(
             str(self.folder),

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from familiar_cli.servers.running import Listening, serve_until
+from familiar_cli.servers.running import ListenOptions, serve_until
 from tests.support.world import home
 
 
@@ -42,8 +42,8 @@ def assistant(text: str) -> dict[str, str]:
 
 @contextmanager
 def serving(**how: Any) -> Iterator[Serving]:
-    """Run a server while the block lasts; `how` are fields of `Listening`."""
-    listening = Listening(**{"host": "127.0.0.1", "port": 0, "background": False, **how})
+    """Run a server while the block lasts; `how` are fields of `ListenOptions`."""
+    listening = ListenOptions(**{"host": "127.0.0.1", "port": 0, "background": False, **how})
     is_ready, found = threading.Event(), {}
 
     async def work() -> None:

@@ -24,7 +24,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.pages.lines import citation_comment, turn_ids
 from familiar_cli.sync.engine import SyncOptions
-from familiar_cli.sync.sealing import Sealing
+from familiar_cli.sync.sealing import FileCipher
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand
 
 PEOPLE = ("anna", "bo", "nia")
@@ -47,7 +47,7 @@ class Copies:
             familiar.memory.write_file(NOTES, "# Notes\n\n")
             _ = familiar.instance
             remotes_of(familiar).add("hub", str(self.hub))
-        self.target = BackupTarget(str(top / "backups"), Sealing((), lambda: ""))
+        self.target = BackupTarget(str(top / "backups"), FileCipher((), lambda: ""))
 
     def open(self, home: Path) -> Familiar:
         return Familiar(FamiliarPaths(home / "ada"))

@@ -8,7 +8,7 @@ import pytest
 
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import RemoteKeyError
-from familiar_cli.sync.sealing import PASSPHRASE, SEALED, Sealing, no_key, read_key
+from familiar_cli.sync.sealing import PASSPHRASE, SEALED, FileCipher, no_key, read_key
 from tests.support.cases import IS_NIGHT, each
 
 pyrage = pytest.importorskip("pyrage")
@@ -48,17 +48,17 @@ def never() -> str:
 
 def test_what_is_sealed_for_a_recipient_is_opened_with_its_key_alone() -> None:
     recipient, secret = identity()
-    made = sealed(Sealing([recipient], never), b"likes tea")
+    made = sealed(FileCipher([recipient], never), b"likes tea")
     assert made.startswith(SEALED)
     assert b"tea" not in made
-    assert opened(Sealing([recipient], lambda: f"# mine\n{secret}\n"), made) == b"likes tea"
+    assert opened(FileCipher([recipient], lambda: f"# mine\n{secret}\n"), made) == b"likes tea"
 
 
 def test_each_of_several_recipients_opens_it() -> None:
     one, two = identity(), identity()
-    made = sealed(Sealing([one[0], two[0]], never), b"likes tea")
+    made = sealed(FileCipher([one[0], two[0]], never), b"likes tea")
     for _, secret in (one, two):
-        assert opened(Sealing([one[0]], lambda secret=secret: secret), made) == b"likes tea"
+        assert opened(FileCipher([one[0]], lambda secret=secret: secret), made) == b"likes tea"
 
 
 def test_a_passphrase_seals_and_opens_and_is_asked_for_once(monkeypatch) -> None:
@@ -66,7 +66,7 @@ def test_a_passphrase_seals_and_opens_and_is_asked_for_once(monkeypatch) -> None
         made = {(b"likes tea", WORDS): CHEAP}
         monkeypatch.setattr(pyrage.passphrase, "encrypt", lambda *given: made[given])
     asked: list[str] = []
-    sealing = Sealing([PASSPHRASE], lambda: asked.append("") or WORDS)
+    sealing = FileCipher([PASSPHRASE], lambda: asked.append("") or WORDS)
     assert opened(sealing, sealed(sealing, b"likes tea")) == b"likes tea"
     assert len(asked) == 1
 
@@ -74,34 +74,34 @@ def test_a_passphrase_seals_and_opens_and_is_asked_for_once(monkeypatch) -> None
 @each("secret", [identity()[1], "not a key", "-----BEGIN nothing"], ids=str.split("another no ssh"))
 def test_another_key_opens_nothing_and_is_not_quoted(secret) -> None:
     recipient, _ = identity()
-    made = sealed(Sealing([recipient], never), b"likes tea")
+    made = sealed(FileCipher([recipient], never), b"likes tea")
     with pytest.raises(RemoteKeyError) as caught:
-        opened(Sealing([recipient], lambda: secret), made)
+        opened(FileCipher([recipient], lambda: secret), made)
     assert secret not in f"{caught.value} {caught.value.hint}"
 
 
 def test_another_passphrase_opens_nothing() -> None:
     with pytest.raises(RemoteKeyError, match="does not decrypt"):
-        opened(Sealing([PASSPHRASE], lambda: "something else"), CHEAP)
+        opened(FileCipher([PASSPHRASE], lambda: "something else"), CHEAP)
 
 
 def test_a_word_that_is_no_recipient_is_refused_and_a_secret_is_not_quoted() -> None:
     _, secret = identity()
     with pytest.raises(RemoteKeyError, match="not a recipient") as caught:
-        sealed(Sealing([secret], never), b"x")
+        sealed(FileCipher([secret], never), b"x")
     assert secret not in str(caught.value)
 
 
 def test_without_a_terminal_or_a_file_the_next_step_is_told() -> None:
     with pytest.raises(RemoteKeyError) as caught:
-        opened(Sealing([PASSPHRASE], no_key), SEALED)
+        opened(FileCipher([PASSPHRASE], no_key), SEALED)
     assert "sync.key_file" in caught.value.hint
 
 
 def test_without_the_extra_the_command_that_adds_it_is_told(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "pyrage", None)
     with pytest.raises(RemoteKeyError) as caught:
-        sealed(Sealing([PASSPHRASE], lambda: WORDS), b"x")
+        sealed(FileCipher([PASSPHRASE], lambda: WORDS), b"x")
     assert install_command("sync") in caught.value.hint
 
 
@@ -115,7 +115,7 @@ def key_file(tmp_path):
 
 
 def test_the_first_line_of_a_file_is_the_passphrase(key_file) -> None:
-    assert opened(Sealing([], lambda: read_key(key_file)), CHEAP) == b"likes tea"
+    assert opened(FileCipher([], lambda: read_key(key_file)), CHEAP) == b"likes tea"
 
 
 @pytest.mark.posix
@@ -169,11 +169,11 @@ def test_what_leaves_the_machine_is_unreadable_names_included(machines) -> None:
     recipient, secret = identity()
     laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
     laptop.commit("about ann", people__ann_secret="- likes tea\n")
-    laptop.push(sealing=Sealing([recipient], never))
+    laptop.push(sealing=FileCipher([recipient], never))
     left = everything_in(laptop.folder)
     for word in (b"ann", b"tea", b"people", b"refs/heads", laptop.head.encode()):
         assert word not in left
-    refs = desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    refs = desktop.pull(sealing=FileCipher([recipient], lambda: secret))
     assert refs[laptop.ref] == laptop.head
     assert desktop.file_at(laptop.head, "people/ann_secret.md") == b"- likes tea\n"
 
@@ -182,8 +182,8 @@ def test_nothing_decrypted_stays_behind(machines) -> None:
     recipient, secret = identity()
     laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
     laptop.note("tea")
-    laptop.push(sealing=Sealing([recipient], never))
-    desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    laptop.push(sealing=FileCipher([recipient], never))
+    desktop.pull(sealing=FileCipher([recipient], lambda: secret))
     for machine in (laptop, desktop):
         assert not list(machine.root.glob("journal.git/incoming-*"))
 
@@ -192,11 +192,11 @@ def test_with_nothing_new_no_key_is_asked_for(machines) -> None:
     recipient, secret = identity()
     laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
     laptop.note("tea")
-    laptop.push(sealing=Sealing([recipient], never))
-    desktop.pull(sealing=Sealing([recipient], lambda: secret))
-    assert desktop.pull(sealing=Sealing([recipient], never))[laptop.ref] == laptop.head
+    laptop.push(sealing=FileCipher([recipient], never))
+    desktop.pull(sealing=FileCipher([recipient], lambda: secret))
+    assert desktop.pull(sealing=FileCipher([recipient], never))[laptop.ref] == laptop.head
     before = laptop.bundles()
-    laptop.push(sealing=Sealing([recipient], never))
+    laptop.push(sealing=FileCipher([recipient], never))
     assert laptop.bundles() == before
 
 
@@ -205,22 +205,22 @@ def test_bundles_from_before_encryption_are_replaced_by_encrypted_ones(machines)
     laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
     laptop.note("tea")
     laptop.push()
-    laptop.push(sealing=Sealing([recipient], never))
+    laptop.push(sealing=FileCipher([recipient], never))
     (only,) = laptop.bundles()
     assert only.endswith(".age")
-    assert desktop.pull(sealing=Sealing([recipient], lambda: secret))[laptop.ref] == laptop.head
+    assert desktop.pull(sealing=FileCipher([recipient], lambda: secret))[laptop.ref] == laptop.head
 
 
 def test_an_encrypted_folder_says_so_to_who_has_set_no_key(machines) -> None:
     recipient, secret = identity()
     laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
     laptop.note("tea")
-    laptop.push(sealing=Sealing([recipient], never))
+    laptop.push(sealing=FileCipher([recipient], never))
     with pytest.raises(RemoteKeyError, match="is encrypted"):
         desktop.pull()
     desktop.note("open")
     with pytest.raises(RemoteKeyError, match="nothing was sent"):
-        desktop.push(sealing=Sealing([], lambda: secret))
+        desktop.push(sealing=FileCipher([], lambda: secret))
     assert len(laptop.bundles()) == 1
 
 
@@ -228,10 +228,10 @@ def test_half_an_encrypted_bundle_waits_without_a_key(machines) -> None:
     recipient, _ = identity()
     laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
     laptop.note("tea")
-    laptop.push(sealing=Sealing([recipient], never))
+    laptop.push(sealing=FileCipher([recipient], never))
     path = laptop.folder / laptop.bundles()[0]
     path.write_bytes(path.read_bytes()[:-10])
-    assert desktop.pull(sealing=Sealing([recipient], never)) == {}
+    assert desktop.pull(sealing=FileCipher([recipient], never)) == {}
     assert "has not arrived completely" in desktop.told[0]
 
 
@@ -241,8 +241,8 @@ def test_an_encrypted_folder_takes_nothing_plain(machines) -> None:
     mallory.note("poison")
     mallory.push()
     laptop.note("tea")
-    laptop.push(sealing=Sealing([recipient], never))
-    refs = desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    laptop.push(sealing=FileCipher([recipient], never))
+    refs = desktop.pull(sealing=FileCipher([recipient], lambda: secret))
     assert mallory.ref not in refs
     assert refs[laptop.ref] == laptop.head
     (told,) = (text for text in desktop.told if "not encrypted" in text)
@@ -273,11 +273,11 @@ def test_one_file_that_costs_gigabytes_to_open_is_named_and_hides_no_other(machi
     laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
     laptop.note("tea")
     recipient, secret = identity()
-    laptop.push(sealing=Sealing([recipient], never))
+    laptop.push(sealing=FileCipher([recipient], never))
     costly = with_factor(CHEAP, 22)
     digest = hashlib.sha256(costly).hexdigest()[:16]
     (laptop.folder / f"evil-0000.000001.{digest}.bundle.age").write_bytes(costly)
-    refs = desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    refs = desktop.pull(sealing=FileCipher([recipient], lambda: secret))
     assert refs[laptop.ref] == laptop.head
     assert "scrypt factor is 22" in desktop.told[0]
     assert "evil-0000" in desktop.told[0]
@@ -287,21 +287,21 @@ def test_a_file_for_another_key_hides_no_other(machines) -> None:
     (recipient, secret), (stranger, _) = identity(), identity()
     laptop, desktop, other = (machines(n) for n in ("laptop-7f3a", "desktop-0b1c", "evil-0000"))
     other.note("poison")
-    other.push(sealing=Sealing([stranger], never))
+    other.push(sealing=FileCipher([stranger], never))
     (name,) = other.bundles()
     hidden = (other.folder / name).rename(other.root / name)
     laptop.note("tea")
-    laptop.push(sealing=Sealing([recipient], never))
+    laptop.push(sealing=FileCipher([recipient], never))
     hidden.rename(other.folder / name)
-    refs = desktop.pull(sealing=Sealing([recipient], lambda: secret))
+    refs = desktop.pull(sealing=FileCipher([recipient], lambda: secret))
     assert refs[laptop.ref] == laptop.head
     assert "cannot be opened" in desktop.told[0]
 
 
 def test_old_bundles_stay_readable_with_the_old_key() -> None:
     old, new = identity(), identity()
-    made = sealed(Sealing([old[0]], never), b"likes tea")
-    sealing = Sealing([new[0]], lambda: new[1], lambda: (old[1],))
+    made = sealed(FileCipher([old[0]], never), b"likes tea")
+    sealing = FileCipher([new[0]], lambda: new[1], lambda: (old[1],))
     assert opened(sealing, made) == b"likes tea"
     assert opened(sealing, sealed(sealing, b"later")) == b"later"
 
@@ -310,12 +310,12 @@ def test_rekeyed_bundles_are_opened_with_the_new_key_alone(machines) -> None:
     old, new = identity(), identity()
     laptop, desktop = machines("laptop-7f3a"), machines("desktop-0b1c")
     laptop.note("tea")
-    laptop.push(sealing=Sealing([old[0]], lambda: old[1]))
+    laptop.push(sealing=FileCipher([old[0]], lambda: old[1]))
     laptop.note("coffee")
-    laptop.push(sealing=Sealing([old[0]], lambda: old[1]))
-    both = Sealing([new[0]], lambda: new[1], lambda: (old[1],))
+    laptop.push(sealing=FileCipher([old[0]], lambda: old[1]))
+    both = FileCipher([new[0]], lambda: new[1], lambda: (old[1],))
     with laptop.transport(sealing=both) as transport:
         assert transport.rewrite(laptop.instance)
     assert len(laptop.own_bundles()) == 1
-    refs = desktop.pull(sealing=Sealing([new[0]], lambda: new[1]))
+    refs = desktop.pull(sealing=FileCipher([new[0]], lambda: new[1]))
     assert refs[laptop.ref] == laptop.head

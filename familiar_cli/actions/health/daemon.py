@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.health.job_schedule import run_due_jobs
-from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
+from familiar_cli.actions.memory.consolidate import Consolidation, ConsolidationOptions
 from familiar_cli.actions.memory.desk import fire_reminders, reminder_line
 from familiar_cli.actions.memory.write_memory import memory_writer, write_memory
 from familiar_cli.actions.share import sync as action
@@ -383,7 +383,7 @@ class Daemon:
 
     async def _make_periods(self, *, at_once: bool) -> None:
         how = ConsolidationOptions(on_wait=self._note)
-        done = await Consolidating(self._familiar).run_due(how, at_once=at_once)
+        done = await Consolidation(self._familiar).run_due(how, at_once=at_once)
         for command, events in done.items():
             self.errors.pop(command, None)
             for event in events:

@@ -337,9 +337,9 @@ async def _run_job(familiar: Familiar, job: Job, due: datetime) -> int | None:
 
 
 async def _make_files(familiar: Familiar, what: str) -> None:
-    from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
+    from familiar_cli.actions.memory.consolidate import Consolidation, ConsolidationOptions
 
-    making, how = Consolidating(familiar), ConsolidationOptions()
+    making, how = Consolidation(familiar), ConsolidationOptions()
     if what == "consolidate":
         for error in (await making.consolidate(how)).failed:
             raise as_failure(error)

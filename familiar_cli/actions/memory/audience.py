@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
-    from familiar_cli.store.memory.store.files import Applied
+    from familiar_cli.store.memory.store.files import WriteResult
 
 _MOST_HITS = 50  # turns that are looked at for a name
 _ALWAYS_PUBLIC = (f"{layout.SELF_DIR}/", f"{layout.LORE_DIR}/")
 
 
-def set_audience(familiar: Familiar, target: str, scope: str, *, dry_run: bool = False) -> Applied:
+def set_audience(
+    familiar: Familiar, target: str, scope: str, *, dry_run: bool = False
+) -> WriteResult:
     """Mark a page, or one of its sections, as told to those of a scope.
 
     Args:

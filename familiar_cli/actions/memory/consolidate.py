@@ -58,7 +58,7 @@ class ConsolidationOptions(Struct, frozen=True):
 _AS_USUAL: Final = ConsolidationOptions()
 
 
-class Consolidating:
+class Consolidation:
     """The consolidation of one familiar.
 
     Args:
@@ -80,7 +80,7 @@ class Consolidating:
         self._run = new_run_id()
 
     @classmethod
-    def for_viewer(cls, familiar: Familiar, viewer: Viewer) -> Consolidating:
+    def for_viewer(cls, familiar: Familiar, viewer: Viewer) -> Consolidation:
         """Build the consolidation of plain paths, as a viewer knows them."""
         everyone = familiar.privacy.program()
         shelf = None if viewer.is_owner else public_view(familiar.memory, everyone)
@@ -177,9 +177,9 @@ class Consolidating:
             )
         return digest, problem
 
-    def private(self) -> list[Consolidating]:
+    def private(self) -> list[Consolidation]:
         """Return an instance for each private scope."""
-        return [Consolidating(self._familiar, self.today.now, one) for one in self._shelves()]
+        return [Consolidation(self._familiar, self.today.now, one) for one in self._shelves()]
 
     def _shelves(self) -> list[PrivateShelf]:
         return private_shelves(self._familiar.memory, self._familiar.privacy.program())
@@ -387,7 +387,7 @@ async def consolidate_memories(
     tier = periods.parse_tier(granularity) if granularity else None
     only = periods.parse_period(period, tier) if period else None
     tiers = (only.tier,) if only else (tier,) if tier else periods.TIERS
-    report = await Consolidating(familiar).consolidate(
+    report = await Consolidation(familiar).consolidate(
         ConsolidationOptions(review=not may_write), tiers=tiers, only=only, again=bool(only)
     )
     public = [file.rel_path for file in report.done if not scope_of_path(file.rel_path)]

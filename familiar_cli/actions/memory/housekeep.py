@@ -18,7 +18,7 @@ from familiar_cli.llm.asking import Asker
 from familiar_cli.store.history.imports import DoubledChannel, find_doubles
 from familiar_cli.store.history.marks import removed_turns
 from familiar_cli.store.memory.layout import HOUSEKEEPING, new_run_id, pass_trailers
-from familiar_cli.store.memory.store.files import Skipped
+from familiar_cli.store.memory.store.files import Omission
 from familiar_cli.writing.housekeeping.lines import Finding, Options, quotes_private
 from familiar_cli.writing.housekeeping.run import (
     REPLY_TOKENS,
@@ -87,7 +87,7 @@ class HousekeepingResult(Struct, frozen=True):
     checks: tuple[str, ...]
     files: int
     proposed: tuple[str, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[Omission, ...]
     problem: FamiliarError | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class _Past:
 
     def __init__(self, familiar: Familiar) -> None:
         self._familiar = familiar
-        self.skipped: tuple[Skipped, ...] = ()
+        self.skipped: tuple[Omission, ...] = ()
 
     def day_of(self, turn_id: int) -> date | None:
         """Return the day of a turn; None if unknown."""
@@ -204,7 +204,7 @@ class _Past:
         try:
             return read()
         except FamiliarError as error:
-            self.skipped = (Skipped(self._familiar.history.path.name, str(error)),)
+            self.skipped = (Omission(self._familiar.history.path.name, str(error)),)
             return otherwise
 
 

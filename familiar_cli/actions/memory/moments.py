@@ -8,7 +8,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.actions.memory.fact_days import fact_days, page_rank
-from familiar_cli.actions.memory.search import PastFound, cited_turns, excerpt_of, search_past
+from familiar_cli.actions.memory.search import (
+    PastSearchResult,
+    cited_turns,
+    excerpt_of,
+    search_past,
+)
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.markdown import without_marker
 from familiar_cli.store.history.selection import kept_turns, turns_around
@@ -71,7 +76,7 @@ class FoundMoments(Struct, frozen=True):
     moments: tuple[Moment, ...] = ()
     named: tuple[str, ...] = ()
     memory: SearchResult = field(default_factory=lambda: SearchResult("lexical", ""))
-    past: PastFound = PastFound((), "lexical", 0)
+    past: PastSearchResult = PastSearchResult((), "lexical", 0)
     problems: tuple[str, ...] = ()
 
 
@@ -94,7 +99,7 @@ def search_everything(
         past: Search turns.
     """
     problems: list[str] = []
-    lines, turns = SearchResult("lexical", query), PastFound((), "lexical", 0)
+    lines, turns = SearchResult("lexical", query), PastSearchResult((), "lexical", 0)
     if memory:
         try:
             wanted = replace(options, k=_LOOKED_AT, lines=True, naming=(query,))
@@ -111,7 +116,7 @@ def search_everything(
     return FoundMoments(moments, lines.named, lines, turns, tuple(dict.fromkeys(problems)))
 
 
-def _search_turns(familiar: Familiar, query: str, options: SearchOptions) -> PastFound:
+def _search_turns(familiar: Familiar, query: str, options: SearchOptions) -> PastSearchResult:
     return search_past(
         familiar,
         query,
@@ -124,7 +129,7 @@ def _search_turns(familiar: Familiar, query: str, options: SearchOptions) -> Pas
 
 
 def _rank_moments(
-    familiar: Familiar, hits: Iterable[Hit], past: PastFound, viewer: Viewer
+    familiar: Familiar, hits: Iterable[Hit], past: PastSearchResult, viewer: Viewer
 ) -> list[Moment]:
     """Merge facts with the turns they rest on, and equal facts of several pages, best first."""
     scores = {hit.turns[0]: hit.score for hit in past.hits}

@@ -15,7 +15,7 @@ from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.llm.tokens import heuristic
 from familiar_cli.store.memory.layout import SUFFIXES
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
-from familiar_cli.store.memory.store.files import Applied, parse_path
+from familiar_cli.store.memory.store.files import WriteResult, parse_path
 from familiar_cli.store.search.build import find_pins, pins_in_files
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class PinnedFiles(Struct, frozen=True):
 
 def set_pins(
     familiar: Familiar, rel_paths: Iterable[str], *, pinned: bool, dry_run: bool = False
-) -> Applied:
+) -> WriteResult:
     """Pin or unpin files: all of them, or none if one cannot be changed.
 
     Raises:

@@ -153,7 +153,7 @@ class PastHit(Struct, frozen=True):
     score: float
 
 
-class PastFound(Struct, frozen=True):
+class PastSearchResult(Struct, frozen=True):
     """Results of a search of past turns.
 
     Args:
@@ -179,7 +179,7 @@ def search_past(
     viewer: Viewer,
     min_score: float = 0.0,
     unwritten: bool = False,
-) -> PastFound:
+) -> PastSearchResult:
     """Return the turns that match `query`.
 
     Args:
@@ -247,7 +247,7 @@ def search_past(
     wanted.sort(key=lambda hit: (-hit.score, hit.turns))
     is_counted = viewer.is_owner and method != "lexical"  # it tells how much others have said
     waiting = familiar.finder.turns_without_vector() if is_counted else 0
-    return PastFound(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)
+    return PastSearchResult(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)
 
 
 def _past_hit(familiar: Familiar, turn: Turn, score: float, speaker: str) -> PastHit:
@@ -403,7 +403,7 @@ def _is_of(familiar: Familiar, turn: Turn, user: str) -> bool:
     return user == account or any(name and fold(name) == fold(user) for name in names)
 
 
-class IndexBuilt(Struct, frozen=True):
+class IndexBuildResult(Struct, frozen=True):
     """What `build_index` did: files read, their pieces and turns that got a vector."""
 
     refreshed: RefreshResult
@@ -432,7 +432,7 @@ class TurnsStatus(Struct, frozen=True):
     token_vectors: int = 0
 
 
-def build_index(familiar: Familiar, progress: Progress | None = None) -> IndexBuilt:
+def build_index(familiar: Familiar, progress: Progress | None = None) -> IndexBuildResult:
     """Update all indexes: words always, vectors if a model is on disk.
 
     Raises:
@@ -445,10 +445,10 @@ def build_index(familiar: Familiar, progress: Progress | None = None) -> IndexBu
     if embedder is None:
         embedded = familiar.index.build_if_stale(None).embedded
         turns = familiar.history.count(everything=True)
-        return IndexBuilt(refreshed, embedded, EmbeddedTurns(), turns)
+        return IndexBuildResult(refreshed, embedded, EmbeddedTurns(), turns)
     embedded = familiar.index.embed_waiting(embedder, progress=progress)
     made = familiar.finder.embed_turns(progress=progress)
-    return IndexBuilt(refreshed, embedded, made, familiar.finder.turns_without_vector())
+    return IndexBuildResult(refreshed, embedded, made, familiar.finder.turns_without_vector())
 
 
 def read_index_status(familiar: Familiar) -> tuple[IndexStatus, TurnsStatus]:

@@ -19,7 +19,7 @@ from familiar_cli.base import errors
 from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import fold, harmless, is_visible, sha256_of, slugify
 from familiar_cli.base.times import clock
-from familiar_cli.base.who.visibility import SHARED, Viewed
+from familiar_cli.base.who.visibility import SHARED, ViewerRecord
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_content
 from familiar_cli.store.memory.pages.items import merge_day, tag_bullets
@@ -91,7 +91,7 @@ def _count_chars(texts: Sequence[str]) -> int:
     return sum(map(len, texts))
 
 
-class Writer(Viewed, frozen=True):
+class Writer(ViewerRecord, frozen=True):
     """Who writes.
 
     Args:

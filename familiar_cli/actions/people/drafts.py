@@ -28,7 +28,7 @@ from familiar_cli.store.memory.merge.blocks import parse_blocks
 from familiar_cli.store.memory.merge.content import MergeFindings, merge_front
 from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import visible_lines
-from familiar_cli.store.memory.pages.links import LinkedPages, Relabel, Relinking
+from familiar_cli.store.memory.pages.links import LinkChanges, LinkedPages, Relabel
 from familiar_cli.store.memory.pages.relations import tidy_relations
 from familiar_cli.writing.review.pending import Draft
 from familiar_cli.writing.writer import page_text
@@ -313,7 +313,7 @@ def _relink_all(
 ) -> None:
     """Redirect all links; unreadable files stay as they are."""
     after = LinkedPages(store, draft.text, more=[file.rel_path for file in draft])
-    for file in after.relinked(Relinking(before.names, after.names, to, relabel), moved=False):
+    for file in after.relinked(LinkChanges(before.names, after.names, to, relabel), moved=False):
         if file.rel_path != skip:
             draft.put(file.rel_path, file.after)
 

@@ -20,7 +20,7 @@ from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
 from familiar_cli.store.memory.aliases import main_account
 from familiar_cli.store.memory.layout import PENDING_DIR
 from familiar_cli.store.memory.pages.visible_lines import visible_in
-from familiar_cli.sync.forget_orders import Forgetting, known_orders, people_pages
+from familiar_cli.sync.forget_orders import ForgetRun, known_orders, people_pages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -108,11 +108,11 @@ def _accounts(familiar: Familiar, person: str) -> list[Author]:
     return [Author.from_slug(one) for one in sorted(slugs)]
 
 
-def _forgetting(familiar: Familiar, order: ForgetOrder) -> Forgetting:
-    return Forgetting(familiar.forget_place, order)
+def _forgetting(familiar: Familiar, order: ForgetOrder) -> ForgetRun:
+    return ForgetRun(familiar.forget_place, order)
 
 
-def _report_of(familiar: Familiar, forgetting: Forgetting, *, dry_run: bool) -> ForgetReport:
+def _report_of(familiar: Familiar, forgetting: ForgetRun, *, dry_run: bool) -> ForgetReport:
     """Report what is erased."""
     changes, settings = forgetting.changes(), forgetting.settings()
     return ForgetReport(
@@ -131,9 +131,7 @@ def _report_of(familiar: Familiar, forgetting: Forgetting, *, dry_run: bool) -> 
     )
 
 
-def _word_losses(
-    familiar: Familiar, forgetting: Forgetting, *, dry_run: bool
-) -> Iterator[WordLoss]:
+def _word_losses(familiar: Familiar, forgetting: ForgetRun, *, dry_run: bool) -> Iterator[WordLoss]:
     """Yield what replies to others lose; the words themselves only before they are gone."""
     for number, losses in forgetting.found.to_others.items():
         turn = familiar.history.turn(number)

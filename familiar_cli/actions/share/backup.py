@@ -55,7 +55,7 @@ from familiar_cli.sync.forget_orders import ORDERS_FILE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from familiar_cli.sync.sealing import Sealing
+    from familiar_cli.sync.sealing import FileCipher
 
     Progress = Callable[[str, int, int], None]
 
@@ -173,7 +173,7 @@ class BackupTarget:
         UsageError: fsspec does not support the address, or needs a package for it.
     """
 
-    def __init__(self, address: str, sealing: Sealing) -> None:
+    def __init__(self, address: str, sealing: FileCipher) -> None:
         self.address = address
         self._sealing = sealing
         try:

@@ -92,7 +92,7 @@ class EmbodimentPull(Struct, frozen=True):
     is_known: bool = True
 
 
-class Sent(Struct, frozen=True):
+class EmbodimentChange(Struct, frozen=True):
     """One change sent by an embodiment.
 
     Args:
@@ -110,7 +110,7 @@ class Sent(Struct, frozen=True):
     source: str = ""
 
 
-class Received(Struct, frozen=True):
+class ChangeReceipt(Struct, frozen=True):
     """The result of one change.
 
     Args:
@@ -191,9 +191,9 @@ def push(
     familiar: Familiar,
     writer: write_memories.Writer,
     device: shared_files.Device,
-    changes: Sequence[Sent],
+    changes: Sequence[EmbodimentChange],
     since: Token | None = None,
-) -> tuple[tuple[Received, ...], Token]:
+) -> tuple[tuple[ChangeReceipt, ...], Token]:
     """Apply an embodiment's changes; return the result of each, and the new version.
 
     Args:
@@ -213,7 +213,7 @@ def push(
             hint="First call sync_pull on a server started with --embodiments.",
         )
 
-    def push() -> tuple[FilePasts, int, list[Received]]:
+    def push() -> tuple[FilePasts, int, list[ChangeReceipt]]:
         pasts = _read_past(familiar)
         seen = _version_of(familiar, since)
         return pasts, seen, _Push(familiar, writer, device.id, seen).take(changes)
@@ -292,9 +292,9 @@ class _Push(Struct):
     device: str
     seen: int
     changes: dict[str, _Change] = field(default_factory=dict)
-    refused: dict[str, Received] = field(default_factory=dict)
+    refused: dict[str, ChangeReceipt] = field(default_factory=dict)
 
-    def take(self, changes: Sequence[Sent]) -> list[Received]:
+    def take(self, changes: Sequence[EmbodimentChange]) -> list[ChangeReceipt]:
         """Check, merge and write changes; refused ones do not affect the others."""
         read = [self._read_change(change) for change in changes]
         texts, copies = self._merge()
@@ -303,9 +303,11 @@ class _Push(Struct):
         plans = self._plan({path: wanted[path] for path in waiting})
         self._write({path: text for path, text in wanted.items() if path not in waiting})
         done = {path: self._received(path, texts, copies, plans) for path in self.changes}
-        return [one if isinstance(one, Received) else (done | self.refused)[one] for one in read]
+        return [
+            one if isinstance(one, ChangeReceipt) else (done | self.refused)[one] for one in read
+        ]
 
-    def _read_change(self, sent: Sent) -> str | Received:
+    def _read_change(self, sent: EmbodimentChange) -> str | ChangeReceipt:
         """Add a change to `changes`, and return its path; or the refusal."""
         try:
             return self._compare(sent)
@@ -314,7 +316,7 @@ class _Push(Struct):
             parts = (place.granularity, place.date, place.slug)
             return _refusal(place.rel_path or " ".join(filter(None, parts)), error)
 
-    def _compare(self, sent: Sent) -> str:
+    def _compare(self, sent: EmbodimentChange) -> str:
         store = self.familiar.memory
         rel_path = write_memories.path_of(store, sent.place, is_new=sent.content is not None)
         file = shared_files.shared_file(rel_path)
@@ -457,7 +459,7 @@ class _Push(Struct):
         texts: Mapping[str, str | None],
         copies: Mapping[str, str],
         plans: Mapping[str, str],
-    ) -> Received:
+    ) -> ChangeReceipt:
         one, copy = self.changes[rel_path], copies.get(rel_path, "")
         result = _RESULTS[one.order]
         if rel_path in plans:
@@ -466,7 +468,7 @@ class _Push(Struct):
             result = "conflict"
         elif one.order == "concurrent" and None in {one.text, one.now}:
             result = "merged" if texts.get(rel_path, one.now) is None else "kept"
-        return Received(
+        return ChangeReceipt(
             rel_path,
             result,
             one.order,
@@ -533,7 +535,7 @@ def _shared_entry(
     return SharedEntry(file, shown, clock_of(versions), by, source, others)
 
 
-def _with_clock(familiar: Familiar, one: Received) -> Received:
+def _with_clock(familiar: Familiar, one: ChangeReceipt) -> ChangeReceipt:
     """Complete the result of a change with the file's current state."""
     versions = familiar.file_pasts.versions(one.rel_path)
     if one.result == "refused" or not versions:
@@ -545,5 +547,5 @@ def _with_clock(familiar: Familiar, one: Received) -> Received:
     return replace(one, clock=clock_of(versions), content=content, is_gone=is_gone)
 
 
-def _refusal(rel_path: str, error: errors.FamiliarError) -> Received:
-    return Received(rel_path, "refused", reason=f"{error}. {error.hint or ''}".strip())
+def _refusal(rel_path: str, error: errors.FamiliarError) -> ChangeReceipt:
+    return ChangeReceipt(rel_path, "refused", reason=f"{error}. {error.hint or ''}".strip())

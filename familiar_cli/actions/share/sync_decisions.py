@@ -23,7 +23,7 @@ from familiar_cli.store.journal.edits import too_large_files
 from familiar_cli.store.memory.layout import CONFLICTS_LIST
 from familiar_cli.store.memory.merge.files import Conflict, conflicts_in, list_text
 from familiar_cli.store.memory.store.files import MISSING, MOST_RECORDED_BYTES
-from familiar_cli.store.passes import SYNCING, Waiting, exclusive
+from familiar_cli.store.passes import SYNCING, WaitMessages, exclusive
 from familiar_cli.sync.begin import refused_bundles
 from familiar_cli.sync.divergence import forget_lost_turns, lost_turns
 from familiar_cli.sync.joining import Outcome
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from familiar_cli.sync.engine import SyncEngine
 
 
-WAITING: Final = Waiting(
+WAITING: Final = WaitMessages(
     "Waiting for {who}, which is syncing.",
     "{who} is syncing this familiar; nothing was done",
     "Try again when it has finished.",

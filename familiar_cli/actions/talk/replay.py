@@ -40,7 +40,7 @@ class ReplayedReply(Struct, frozen=True):
     usage: Usage | None
 
 
-class Replayed(Struct, frozen=True):
+class Replay(Struct, frozen=True):
     """A request that was sent again.
 
     Args:
@@ -94,7 +94,7 @@ async def replay_trace(
     slot: str | None = None,
     model: str | None = None,
     on_wait: Callable[[str], None] | None = None,
-) -> Replayed:
+) -> Replay:
     """Send the request of `trace` again and return both replies.
 
     The same bytes are sent, unless another model is requested: then that one field differs.
@@ -120,7 +120,7 @@ async def replay_trace(
     if not completion.text.strip():
         why = f" ({completion.finish_reason})" if completion.finish_reason else ""
         raise BadReplyError(f"The model {chosen.model!r} returned an empty reply{why}")
-    return Replayed(
+    return Replay(
         turn=trace.turn,
         slot=chosen.slot,
         sent_model=chosen.model,

@@ -37,7 +37,7 @@ from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.store.history.rows import Turn  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.store.history.store import reply_to_turn, turn_of_message, unanswered_message
 from familiar_cli.store.memory.store.watch import quiet_since
-from familiar_cli.store.passes import Waiting, exclusive
+from familiar_cli.store.passes import WaitMessages, exclusive
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -355,7 +355,7 @@ async def _hold_channel(
 ) -> AsyncIterator[None]:
     """Lock a channel while a message is answered there, unless the familiar was moved away."""
     where = one_line(repr(channel_id), 80).replace("{", "{{").replace("}", "}}")
-    waiting = Waiting(
+    waiting = WaitMessages(
         notice=f"Waiting for {{who}}, which is replying in channel {where}.",
         refused=f"Channel {where} is still busy with a reply by {{who}}; nothing was saved",
         hint="Try again, or allow a longer wait with `familiar config set context.channel_wait_s`.",

@@ -229,7 +229,7 @@ class Viewer(Struct, frozen=True):
         return self.scopes is None or OWNERS in self.scopes
 
 
-class Viewed(Struct, frozen=True, kw_only=True):
+class ViewerRecord(Struct, frozen=True, kw_only=True):
     """A record for one viewer, who is always given by name."""
 
     viewer: Viewer

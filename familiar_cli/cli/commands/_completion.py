@@ -185,12 +185,12 @@ def _machines(ctx: typer.Context) -> Values:
 
 def _backups(ctx: typer.Context) -> Values:
     from familiar_cli.actions.share.backup import BackupTarget, list_backups
-    from familiar_cli.sync.sealing import Sealing
+    from familiar_cli.sync.sealing import FileCipher
 
     target = str((*ctx.args, ctx.params["target"])[0])  # unread, since `--backup` lacks its value
     if "://" in target:
         return ()  # a shell does not wait for a network
-    return [one["backup"] for one in list_backups(BackupTarget(target, Sealing((), str)))]
+    return [one["backup"] for one in list_backups(BackupTarget(target, FileCipher((), str)))]
 
 
 def _settings(ctx: typer.Context) -> Values:

@@ -78,7 +78,7 @@ def backup(
 
 def _open_target(target: str, recipients: tuple[str, ...], identity: Path | None) -> BackupTarget:
     from familiar_cli.actions.share.backup import BackupTarget
-    from familiar_cli.sync.sealing import Sealing, read_key
+    from familiar_cli.sync.sealing import FileCipher, read_key
 
     def read_identity() -> str:
         if identity is None:
@@ -88,7 +88,7 @@ def _open_target(target: str, recipients: tuple[str, ...], identity: Path | None
             )
         return read_key(identity)
 
-    return BackupTarget(target, Sealing(recipients, read_identity))
+    return BackupTarget(target, FileCipher(recipients, read_identity))
 
 
 def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> None:

@@ -13,7 +13,7 @@ from familiar_cli.base.markdown import title_of
 from familiar_cli.base.text import bare_lines, fold, nearest
 from familiar_cli.cli.commands._base import App, output
 from familiar_cli.cli.commands._contents import CALLED, SECTIONS, first_screen
-from familiar_cli.pages.page import Columns, Indented, Name, PagePart, plain
+from familiar_cli.pages.page import Columns, IndentedPart, Name, PagePart, plain
 from familiar_cli.store.fts import content_words
 
 if TYPE_CHECKING:
@@ -196,7 +196,10 @@ def _found_page(text: str, commands: list[_Row], pages: list[_Row]) -> list[Page
     for heading, rows in (("Commands", commands), (f"Documentation, in {_FOLDER}", shown)):
         if rows:
             title = f"\n{heading}:" if parts else f"{heading}:"
-            parts += [plain(title, "bold"), Indented(Columns([[Name(a), b] for a, b in rows]), 2)]
+            parts += [
+                plain(title, "bold"),
+                IndentedPart(Columns([[Name(a), b] for a, b in rows]), 2),
+            ]
     return parts or None
 
 
@@ -210,5 +213,5 @@ def _whole_tree(root: Any) -> list[PagePart]:  # noqa: ANN401
             below = getattr(_walk_to(root, [name]), "commands", {})
             if below:
                 rows.append(["", plain(" · ".join(below), "dim")])
-        parts += [plain(f"{section}:", "bold"), Indented(Columns(rows), 2), plain("")]
+        parts += [plain(f"{section}:", "bold"), IndentedPart(Columns(rows), 2), plain("")]
     return [*parts, plain(f"Each explains itself: `{root.command_path} COMMAND --help`.")]

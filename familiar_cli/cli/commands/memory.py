@@ -18,7 +18,7 @@ from familiar_cli.pages.emit import Output, exact, exact_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.store.memory.store.files import Applied, FileListing, Skipped
+    from familiar_cli.store.memory.store.files import FileListing, Omission, WriteResult
     from familiar_cli.store.memory.store.transactions import Transaction
 
 
@@ -566,7 +566,7 @@ def _print_diff(out: Output, data: object, text: str) -> None:
     out.answer(data, render)
 
 
-def answer_applied(ctx: typer.Context, done: Applied, *, dry_run: bool, **more: object) -> None:
+def answer_applied(ctx: typer.Context, done: WriteResult, *, dry_run: bool, **more: object) -> None:
     """Print what a change of memory files did, or would do; `more` goes into `--json`."""
     from familiar_cli.pages.memory_pages import applied_text
 
@@ -601,7 +601,7 @@ def _lines(out: Output, data: object, lines: list[str]) -> None:
     out.answer(data, lambda: exact("".join(f"{line}\n" for line in lines)))
 
 
-def _tell_skipped(out: Output, skipped: tuple[Skipped, ...]) -> None:
+def _tell_skipped(out: Output, skipped: tuple[Omission, ...]) -> None:
     if skipped:
         from familiar_cli.pages.memory_pages import skipped_text
 

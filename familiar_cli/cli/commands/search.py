@@ -13,7 +13,7 @@ from familiar_cli.base.text import bare_lines, counted, hint_sentence, one_line
 from familiar_cli.cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
 from familiar_cli.cli.commands._options import most, speaker
 from familiar_cli.cli.commands._options import since as since_option
-from familiar_cli.pages.page import Indented, PagePart, Words, local_time, plain
+from familiar_cli.pages.page import IndentedPart, PagePart, Words, local_time, plain
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import LORE_DIR, told_path
 from familiar_cli.store.search.types import Hit, SearchResult, Signals, options_from
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import tzinfo
 
-    from familiar_cli.actions.memory.search import PastFound, PastHit
+    from familiar_cli.actions.memory.search import PastHit, PastSearchResult
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.pages.emit import Output
@@ -41,7 +41,7 @@ _HEADINGS: Final = re.compile(r"\A(?:#{1,6} [^\n]*\n+)+")
 
 def search_page(
     found: SearchResult | None,
-    said: PastFound | None = None,
+    said: PastSearchResult | None = None,
     *,
     query: str,
     zone: tzinfo | None,
@@ -78,15 +78,15 @@ def search_page(
             place = _place(hit, zone, unwritten=unwritten)
             page += [plain("")] * (number > 0) + [place, *_text_parts(hit, query)]
             if isinstance(hit, Hit) and (why := kept_back.get(hit.rel_path)):
-                page.append(Indented(plain(why, "yellow")))
+                page.append(IndentedPart(plain(why, "yellow")))
         if explain and isinstance(hit, Hit):
-            page.append(Indented(plain(_signals(hit.signals), "dim")))
+            page.append(IndentedPart(plain(_signals(hit.signals), "dim")))
     return page
 
 
 def search_data(
     found: SearchResult | None,
-    said: PastFound | None,
+    said: PastSearchResult | None,
     query: str,
     kept_back: Mapping[str, str] = {},
 ) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
     from familiar_cli.store.fts import match_spans
 
     if not isinstance(hit, Hit):
-        yield Indented(mark_query(query, hit.text))
+        yield IndentedPart(mark_query(query, hit.text))
         return
     body = _HEADINGS.sub("", hit.text).strip() or hit.text.strip()
     best = hit.best.strip()
@@ -137,9 +137,9 @@ def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
         best = next((line for line in lines if any(match_spans(query, line))), lines[0])
     before, _, after = body.partition(best)
     around = "\n".join(filter(None, (before.strip(), after.strip())))
-    yield Indented(mark_query(query, best))
+    yield IndentedPart(mark_query(query, best))
     if around:
-        yield Indented(plain(around, "dim"), 6)
+        yield IndentedPart(plain(around, "dim"), 6)
 
 
 def _maxsim(signals: Signals) -> tuple[str, ...]:
@@ -308,7 +308,7 @@ def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:
         raise UsageError("--in applies only to memory", hint="Leave it out, or use --all.")
 
 
-def _tell_of_turns(out: Output, said: PastFound, min_score: float) -> None:
+def _tell_of_turns(out: Output, said: PastSearchResult, min_score: float) -> None:
     if said.waiting:
         waiting = counted(said.waiting, "turn")
         out.note(f"Searched by words only: {waiting} without a vector yet.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logging import Logger
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.servers.running import Listening
+    from familiar_cli.servers.running import ListenOptions
 
 _NAMED = 10  # familiars listed when the server starts
 
@@ -78,12 +78,12 @@ def serve(
     if ctx.invoked_subcommand is not None:
         return
 
-    from familiar_cli.servers.running import Listening
+    from familiar_cli.servers.running import ListenOptions
 
     home = base.home_of(ctx)
     set_to = load_serving(home)
     file = _tokens(token_file, home, set_to.token_file)
-    listening = Listening(
+    listening = ListenOptions(
         host or set_to.host,
         set_to.port if port is None else port,
         file.tokens,
@@ -98,7 +98,7 @@ def serve(
     if (log or set_to.log) == "json":
         from familiar_cli.servers.metrics import start_log
 
-        out = _Logged(out.command, as_json=out.as_json, quiet=out.quiet, log=start_log())
+        out = _LogOutput(out.command, as_json=out.as_json, quiet=out.quiet, log=start_log())
     base.warn_of_network(out, home)
     _run(out, home, listening)
 
@@ -241,7 +241,7 @@ def _tokens(given: str | None, home: Path, set_to: str) -> TokenFile:
     return read_tokens(home / Path(set_to).expanduser()) if set_to else TokenFile()
 
 
-class _Logged(Output, frozen=True, kw_only=True):
+class _LogOutput(Output, frozen=True, kw_only=True):
     """Output whose narration is logged, whether or not `--quiet` was given."""
 
     log: Logger
@@ -257,7 +257,7 @@ class _Logged(Output, frozen=True, kw_only=True):
             self.log.warning("%s", text)
 
 
-def _run(out: Output, home: Path, listening: Listening) -> None:
+def _run(out: Output, home: Path, listening: ListenOptions) -> None:
     import sys
 
     from familiar_cli.servers.running import serve as run_server
@@ -322,12 +322,12 @@ def web(
     """
     if export is not None:
         return _export(ctx, export, force=force)
-    from familiar_cli.servers.running import Listening
+    from familiar_cli.servers.running import ListenOptions
 
     home, value = base.home_of(ctx), base.globals_of(ctx).familiar
     if value:
         value = find_familiar(home, value).id
-    listening = Listening("127.0.0.1", port, background=False, api=False, familiar_id=value)
+    listening = ListenOptions("127.0.0.1", port, background=False, api=False, familiar_id=value)
     base.warn_of_network(base.output(ctx), home)
     return _serve_page(base.output(ctx), home, listening, opens=not no_open)
 
@@ -343,7 +343,7 @@ def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
     base.output(ctx).answer(data, f"Wrote {file} ({len(content):,} bytes)")
 
 
-def _serve_page(out: Output, home: Path, listening: Listening, *, opens: bool) -> None:
+def _serve_page(out: Output, home: Path, listening: ListenOptions, *, opens: bool) -> None:
     from familiar_cli.servers.running import serve as run_server
 
     def ready(url: str) -> None:

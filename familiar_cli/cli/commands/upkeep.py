@@ -18,7 +18,7 @@ from familiar_cli.pages.emit import Output, exact
 from familiar_cli.pages.progress import FEW, show_steps, show_totals, spinner
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.memory.consolidate import Consolidating
+    from familiar_cli.actions.memory.consolidate import Consolidation
     from familiar_cli.writing.consolidation.calendar import ConsolidationReport, Rewritten
     from familiar_cli.writing.consolidation.digests import DigestResult, Name
     from familiar_cli.writing.writer.contract import WriterReport
@@ -54,7 +54,7 @@ def consolidate(
         period (PERIOD): Only this period, e.g. 2026-04-07, 2026-W15, 2026-04 or 2026.
         due: Only what is due; it is not an error if a period has to wait.
     """
-    from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
+    from familiar_cli.actions.memory.consolidate import Consolidation, ConsolidationOptions
     from familiar_cli.writing.consolidation.periods import TIERS, parse_period, parse_tier
 
     out = base.output(ctx)
@@ -65,7 +65,7 @@ def consolidate(
     tiers = (only.tier,) if only else (target,) if target else TIERS
     how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
     with base.with_models(base.familiar_of(ctx)) as familiar:
-        work = Consolidating(familiar)
+        work = Consolidation(familiar)
         tell = writing_pages.make_narrator(out)
         making = work.consolidate(how, tiers=tiers, only=only, again=redo, on_step=tell)
         report = base.run_async(making)
@@ -150,30 +150,30 @@ def status(ctx: typer.Context) -> None:
     familiar distill status
     familiar distill status --json
     """
-    from familiar_cli.actions.memory.consolidate import Consolidating
+    from familiar_cli.actions.memory.consolidate import Consolidation
 
     out = base.output(ctx)
     with base.familiar_of(ctx) as familiar:
-        tiers, zone = Consolidating(familiar).distiller().status(), familiar.zone
+        tiers, zone = Consolidation(familiar).distiller().status(), familiar.zone
     data = {"tiers": [tier.to_json() for tier in tiers]}
     out.answer(data, writing_pages.digests_page(tiers, zone))
 
 
 def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:
-    from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
+    from familiar_cli.actions.memory.consolidate import Consolidation, ConsolidationOptions
 
     out = base.output(ctx)
     if dry_run and review:
         raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
     how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
 
-    async def run(work: Consolidating) -> tuple[DigestResult, str, list[DigestResult]]:
+    async def run(work: Consolidation) -> tuple[DigestResult, str, list[DigestResult]]:
         made, problem = await work.distill(name, how, again=redo)
         private = [(await one.distill(name, how, again=redo))[0] for one in work.private()]
         return made, problem, private
 
     with base.with_models(base.familiar_of(ctx)) as familiar:
-        digest, problem, private = base.run_async(run(Consolidating(familiar)))
+        digest, problem, private = base.run_async(run(Consolidation(familiar)))
     for one in (digest, *private):
         out.note(*writing_pages.digest_notes(one, dry_run=dry_run))
     if problem:

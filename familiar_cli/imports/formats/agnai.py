@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.cards import Card, build_card
-from familiar_cli.imports.contract import Format, Imported, Reading, Sighting, certain_if
+from familiar_cli.imports.contract import ForeignItem, Format, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import (
     Program,
     SourceChat,
@@ -65,7 +65,7 @@ def _sniff(source: ForeignFile) -> Sighting:
     return certain_if(any("msg" in m and "handle" in m for m in messages), "", "chat")
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterable[Imported | Skip]:
+def _read(source: ForeignFile, reading: Reading) -> Iterable[ForeignItem | Skip]:
     value = as_object(source.value)
     if value.get("kind") == "memory":
         return [_MAPPING.read(value, source.name)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.text import one_line, str_or_empty
 from familiar_cli.imports.cards import MAIN_INSTRUCTION, Card, build_card
 from familiar_cli.imports.containers import read_member
-from familiar_cli.imports.contract import Format, Imported, Reading, certain_if
+from familiar_cli.imports.contract import ForeignItem, Format, Reading, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import (
     MAX_CARD_BYTES,
@@ -46,7 +46,7 @@ def _is_old(value: Mapping[str, Any]) -> bool:
     return "aiPersona" in object_at(value, "character")
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem]:
     value = as_object(source.value)
     if _is_old(value):
         yield _old_card(as_object(value["character"]), source)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.cards import Card, build_card
-from familiar_cli.imports.contract import Format, Imported, Reading, Sighting, certain_if
+from familiar_cli.imports.contract import ForeignItem, Format, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
 from familiar_cli.imports.foreign_files import (
     as_object,
@@ -43,7 +43,7 @@ def _sniff(source: ForeignFile) -> Sighting:
     return certain_if(is_chat or any("msgs" in one for one in _histories(value)))
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported | Skip]:
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem | Skip]:
     about = _character(source.first)
     if about.get("name") and (about.get("description") or about.get("definition")):
         yield _card(about, source)

@@ -20,7 +20,7 @@ from familiar_cli.imports.memory_lists import build_memories, read_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from familiar_cli.imports.contract import ForeignMemory, Imported, Reading
+    from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Reading
     from familiar_cli.imports.source import ForeignFile, Skip
     from familiar_cli.store.history.rows import Role
 
@@ -36,7 +36,7 @@ def _sniff(source: ForeignFile) -> Sighting:
     return certain_if(_accounts(source), "the memories of Claude", "memories")
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterable[Imported | Skip]:
+def _read(source: ForeignFile, reading: Reading) -> Iterable[ForeignItem | Skip]:
     if "chat_messages" in source.first:
         return read_conversations(source, reading, _PROGRAM, _parse)
     return [build_memories("Claude", source.stem, _memories(source))]

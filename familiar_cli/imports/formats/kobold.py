@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import Format, Imported, Reading, Sighting, certain_if
+from familiar_cli.imports.contract import ForeignItem, Format, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, object_at, object_list, text_at, text_list
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
@@ -51,7 +51,7 @@ def _sniff(source: ForeignFile) -> Sighting:
     return certain_if(is_world, "world info of KoboldAI Lite", "lorebook")
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem]:
     value = as_object(source.value)
     world = value.get("worldinfo", source.value)
     if isinstance(world, list) and world:

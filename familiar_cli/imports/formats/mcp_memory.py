@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
-from familiar_cli.imports.contract import ForeignMemory, Format, Imported, certain_if
+from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import text_at
 from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.source import ForeignFile, Skip, json_lines
@@ -23,7 +23,7 @@ def _is_graph(source: ForeignFile) -> bool:
     return entity or (first.get("type") == "relation" and "relationType" in first)
 
 
-def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
+def _read(source: ForeignFile) -> Iterator[ForeignItem | Skip]:
     rows = list(json_lines(source))
     memories = [
         memory for row in rows if not isinstance(row, Skip) for memory in _memories(row[0], row[2])

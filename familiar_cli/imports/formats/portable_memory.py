@@ -10,7 +10,7 @@ from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted, one_line, sha256_of, str_or_empty
 from familiar_cli.base.times.clock import now, to_utc
 from familiar_cli.imports.containers import read_member
-from familiar_cli.imports.contract import ForeignMemory, Format, Imported, certain_if
+from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import (
     DamagedError,
     as_object,
@@ -131,7 +131,7 @@ class _Bundle:
                 yield number, row
 
 
-def _read(source: ForeignFile, _: object) -> Iterator[Imported | Skip]:
+def _read(source: ForeignFile, _: object) -> Iterator[ForeignItem | Skip]:
     bundle = _Bundle(source)
     entities = bundle.rows("items/entity.jsonl")
     names = {text_at(row, "id"): text_at(row, "canonicalName") for _, row in entities}

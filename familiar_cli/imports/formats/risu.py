@@ -21,7 +21,7 @@ from familiar_cli.imports.memory_lists import build_memories, read_day
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import Imported, Reading
+    from familiar_cli.imports.contract import ForeignItem, Reading
     from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("risuai")
@@ -59,7 +59,7 @@ def _sniff(source: ForeignFile) -> Sighting:
     return certain_if(is_book, "a lorebook of RisuAI", "lorebook")
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem]:
     value = as_object(source.value)
     data = value.get("data")
     if value.get("type") == _BOOK:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.who.identity import Me
     from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.imports.contract import Imported, Reading
+    from familiar_cli.imports.contract import ForeignItem, Reading
     from familiar_cli.imports.source import ForeignFile, Row
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore
@@ -82,7 +82,7 @@ def _settings(source: ForeignFile) -> dict[str, Any] | None:
     return value if is_backup else None
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem]:
     if _settings(source) is not None:
         yield read_settings(source.value)
         return

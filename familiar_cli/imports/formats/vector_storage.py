@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.imports.contract import ForeignMemory, Format, Imported, certain_if
+from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import object_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, split_dated
 from familiar_cli.imports.source import ForeignFile, Skip, array_in, array_objects
@@ -21,7 +21,7 @@ def _is_index(source: ForeignFile) -> bool:
     return is_like and array_in(source, _ITEMS) is not None
 
 
-def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
+def _read(source: ForeignFile) -> Iterator[ForeignItem | Skip]:
     items: list[tuple[int, ForeignMemory]] = []
     for row in array_objects(source, inside=array_in(source, _ITEMS)):
         if isinstance(row, Skip):

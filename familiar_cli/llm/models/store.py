@@ -44,7 +44,7 @@ TOKEN_ENCODING = "cl100k_base"  # noqa: S105  # the name of an encoding
 State = Literal["ready", "partial", "absent"]
 
 
-class Removed(Struct, frozen=True):
+class ModelRemoval(Struct, frozen=True):
     """What `remove` did: bytes freed, 0 when there was nothing."""
 
     name: str
@@ -166,7 +166,7 @@ def bytes_on_disk(model: Model, cache_dir: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
-def remove(name: str, cache_dir: Path) -> Removed:
+def remove(name: str, cache_dir: Path) -> ModelRemoval:
     """Delete the files of a model.
 
     Raises:
@@ -184,10 +184,10 @@ def remove(name: str, cache_dir: Path) -> Removed:
             f"The files of {model.name!r} could not all be deleted: {error.strerror or error}",
             hint="Close the programs that use them, then try again.",
         ) from error
-    return Removed(model.name, freed)
+    return ModelRemoval(model.name, freed)
 
 
-def remove_all(names: Sequence[str], cache_dir: Path) -> list[Removed]:
+def remove_all(names: Sequence[str], cache_dir: Path) -> list[ModelRemoval]:
     """Delete the files of models.
 
     Raises:

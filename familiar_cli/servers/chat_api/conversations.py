@@ -693,7 +693,7 @@ def _is_opening(line: KeptLine) -> bool:
     return line.is_greeting or line.role == "assistant"
 
 
-class Served:
+class ServedFamiliar:
     """A familiar that is open for chat programs, with its conversations."""
 
     def __init__(self, familiar: Familiar) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import Fragment, Role
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.servers.chat_api.aligning import RequestLine
-    from familiar_cli.servers.chat_api.conversations import Served
+    from familiar_cli.servers.chat_api.conversations import ServedFamiliar
     from familiar_cli.servers.limits import RequestBudget
 
 _ROLES: Final = frozenset({"system", "user", "assistant"})
@@ -51,7 +51,7 @@ _INTRO: Final = (
 )
 
 
-class WithSampling(PictureModel):
+class SamplingModel(PictureModel):
     """A chat model with the sampling settings of a chat program, and with pictures.
 
     Args:
@@ -82,7 +82,7 @@ class WithSampling(PictureModel):
         return super().prepare(messages, **how, extra=extra)
 
 
-class ClientsPrompt(WithSampling):
+class ClientsPrompt(SamplingModel):
     """A chat model that receives the chat program's own prompt, with memory in its last message.
 
     Args:
@@ -222,7 +222,7 @@ def has_exchange(lines: Sequence[RequestLine]) -> bool:
 
 
 async def recall_memory(
-    served: Served, identity: RequestIdentity, budget: RequestBudget
+    served: ServedFamiliar, identity: RequestIdentity, budget: RequestBudget
 ) -> dict[str, Any]:
     """Recall memory for the newest message, with the source of each piece."""
     lines, familiar = identity.asked.lines, served.familiar
@@ -254,7 +254,7 @@ async def recall_memory(
 
 
 async def keep_exchange(
-    served: Served, identity: RequestIdentity, alone: ConversationLocks
+    served: ServedFamiliar, identity: RequestIdentity, alone: ConversationLocks
 ) -> dict[str, Any]:
     """Store the newest exchange, unless it is stored already."""
     *lines, reply = identity.asked.lines
@@ -284,7 +284,9 @@ async def keep_exchange(
         return await asyncio.to_thread(write)
 
 
-async def keep_chat(served: Served, chat: ClientChat, alone: ConversationLocks) -> dict[str, Any]:
+async def keep_chat(
+    served: ServedFamiliar, chat: ClientChat, alone: ConversationLocks
+) -> dict[str, Any]:
     """Store a whole chat as its program shows it now."""
     from familiar_cli.actions.memory.write_memory import remember_text  # noqa: PLC0415  # the writer
     from familiar_cli.actions.talk.client_chat import keep_client_chat  # noqa: PLC0415  # the importer
@@ -349,7 +351,7 @@ class ReplyResponse:
         self,
         turn: LiveTurn,
         wanted: RequestIdentity,
-        served: Served,
+        served: ServedFamiliar,
         leave: Callable[[], Awaitable[None]],
         *,
         created_s: int,

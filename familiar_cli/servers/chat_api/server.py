@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
     from starlette.requests import Request
 
-    from familiar_cli.servers.chat_api.conversations import Served
+    from familiar_cli.servers.chat_api.conversations import ServedFamiliar
     from familiar_cli.servers.familiar_pool import FamiliarPool
 
 _MOST_TEXTS: Final = 2_048
@@ -138,7 +138,7 @@ class Server:
 
     def __init__(
         self,
-        pool: FamiliarPool[Served],
+        pool: FamiliarPool[ServedFamiliar],
         ending: asyncio.Event,
         turns: TurnTable,
         slots: StreamSlots,
@@ -403,7 +403,7 @@ class Server:
     @asynccontextmanager
     async def _lease(
         self, asked: ReplyRequest, request: Request, messages: int = 1
-    ) -> AsyncIterator[tuple[Served, speakers.RequestIdentity]]:
+    ) -> AsyncIterator[tuple[ServedFamiliar, speakers.RequestIdentity]]:
         """Lease the familiar of a chat request, and parse the request.
 
         Args:
@@ -436,7 +436,7 @@ class Server:
             yield lent
 
     def _participants(
-        self, served: Served, request: ReplyRequest, headers: Headers
+        self, served: ServedFamiliar, request: ReplyRequest, headers: Headers
     ) -> speakers.ChatParticipants:
         familiar = served.familiar
         own = known_names(
@@ -452,7 +452,7 @@ class Server:
 
     def _wanted(
         self,
-        served: Served,
+        served: ServedFamiliar,
         request: ReplyRequest,
         headers: Headers,
         them: speakers.ChatParticipants,
@@ -503,7 +503,7 @@ class Server:
         await self.turns.aclose()
 
 
-def _with_previous(served: Served, request: ReplyRequest, headers: Headers) -> ReplyRequest:
+def _with_previous(served: ServedFamiliar, request: ReplyRequest, headers: Headers) -> ReplyRequest:
     """Put the turns that a request continues before its own messages.
 
     Raises:

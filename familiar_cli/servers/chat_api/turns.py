@@ -14,7 +14,7 @@ from familiar_cli.context.types import Said
 from familiar_cli.llm.slots import check_usable
 from familiar_cli.servers.chat_api.api_format import picture_url
 from familiar_cli.servers.chat_api.clients import TYPE
-from familiar_cli.servers.chat_api.replying import ClientsPrompt, WithSampling, record_request
+from familiar_cli.servers.chat_api.replying import ClientsPrompt, SamplingModel, record_request
 from familiar_cli.servers.chat_api.responses_api import ToolCalls
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.store.history.attachments import keep_pictures
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.trace import Trace
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.servers.chat_api.conversations import Served
+    from familiar_cli.servers.chat_api.conversations import ServedFamiliar
 
 TurnKey: TypeAlias = tuple[object, ...]
 """The familiar and its conversation, then whatever else two attempts at one request share."""
@@ -69,7 +69,7 @@ class ServedTurn(LiveTurn):
 
     def __init__(
         self,
-        served: Served,
+        served: ServedFamiliar,
         wanted: RequestIdentity,
         alone: ConversationLocks,
         key: TurnKey | None = None,
@@ -151,7 +151,7 @@ class ServedTurn(LiveTurn):
             return ClientsPrompt(model, request, self._served.familiar.name, self._on_event)
         familiar = self._served.familiar
         earlier = familiar.paths.root if familiar.config.llm.vision == "on" else None
-        return WithSampling(model, request.sampling, request.pictures, earlier)
+        return SamplingModel(model, request.sampling, request.pictures, earlier)
 
     def _on_text(self, text: str) -> None:
         if not self._wanted.passes_events:
@@ -187,7 +187,11 @@ class TurnTable:
         return turn
 
     def begin(
-        self, served: Served, wanted: RequestIdentity, key: TurnKey | None, lease: AsyncExitStack
+        self,
+        served: ServedFamiliar,
+        wanted: RequestIdentity,
+        key: TurnKey | None,
+        lease: AsyncExitStack,
     ) -> ServedTurn:
         """Begin a turn, which holds its familiar's lease until it ends."""
         turn = ServedTurn(served, wanted, self.alone, key)

@@ -42,7 +42,12 @@ from familiar_cli.sync.shared_files import Device
 from familiar_cli.writing.consolidation.periods import read_period
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.share.embodiments import Received, Sent, SharedEntry, Token
+    from familiar_cli.actions.share.embodiments import (
+        ChangeReceipt,
+        EmbodimentChange,
+        SharedEntry,
+        Token,
+    )
     from familiar_cli.servers.mcp.tool import Arguments, Caller, Schema
     from familiar_cli.sync.shared_files import SharedFile
 
@@ -315,25 +320,25 @@ def _name_fields(file: SharedFile) -> dict[str, Any]:
     return {name: value for name, value in names.items() if value}
 
 
-def _identity_change(sent: dict[str, Any]) -> Sent:
-    from familiar_cli.actions.share.embodiments import Sent
+def _identity_change(sent: dict[str, Any]) -> EmbodimentChange:
+    from familiar_cli.actions.share.embodiments import EmbodimentChange
 
     path = f"{_text(sent, 'category')}/{_text(sent, 'filename')}"
-    return Sent(MemoryAddress(path), _content(sent), _clock(sent))
+    return EmbodimentChange(MemoryAddress(path), _content(sent), _clock(sent))
 
 
-def _memory_change(sent: dict[str, Any], device: str) -> Sent:
-    from familiar_cli.actions.share.embodiments import Sent
+def _memory_change(sent: dict[str, Any], device: str) -> EmbodimentChange:
+    from familiar_cli.actions.share.embodiments import EmbodimentChange
 
     source = _text(sent, "sourceInstance") or device
     place = MemoryAddress(
         "", _text(sent, "granularity"), _text(sent, "date"), _text(sent, "slug"), source
     )
     chats = sent.get("chatIds") if isinstance(sent.get("chatIds"), list) else []
-    return Sent(place, _content(sent), _clock(sent), [*map(str, chats or [])], source)
+    return EmbodimentChange(place, _content(sent), _clock(sent), [*map(str, chats or [])], source)
 
 
-def _received(one: Received) -> dict[str, Any]:
+def _received(one: ChangeReceipt) -> dict[str, Any]:
     about: dict[str, Any] = {"path": one.rel_path, "status": one.result}
     if one.order:
         about["order"] = one.order

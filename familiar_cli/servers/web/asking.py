@@ -132,7 +132,7 @@ class PageRequest(Struct, frozen=True):
         return page_address(self.base, *parts, **query)
 
 
-class Shown(Struct, frozen=True):
+class PageView(Struct, frozen=True):
     """A page to draw.
 
     Args:
@@ -173,7 +173,7 @@ class Data(Struct, frozen=True):
     status: int = 200
 
 
-Answer = Shown | Redirect | Data
+Answer = PageView | Redirect | Data
 
 
 class WebPage(Struct, frozen=True):

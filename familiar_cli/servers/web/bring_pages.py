@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import bare_lines
-from familiar_cli.servers.web.asking import PageRequest, Redirect, Shown, WebPage, http_status
+from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, WebPage, http_status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,19 +26,19 @@ _NAME_CHARS: Final = 60  # of a file's name; a letter takes up to four bytes of 
 _ANSWERS: Final = ("me", "character", "dates", "whose")
 
 
-def show_import(request: PageRequest) -> Shown:
+def show_import(request: PageRequest) -> PageView:
     """Return the page that takes a file."""
     return _page(request)
 
 
-def _page(request: PageRequest, status: int = 200, **values: Any) -> Shown:  # noqa: ANN401
+def _page(request: PageRequest, status: int = 200, **values: Any) -> PageView:  # noqa: ANN401
     known = {name: request.form.get(name, ()) for name in _ANSWERS}
     empty: dict[str, Any] = {"preview": "", "problems": [], "question": None}
     empty |= {"token": "", "name": ""}
-    return Shown("import", {**empty, **values, "answers": known}, status)
+    return PageView("import", {**empty, **values, "answers": known}, status)
 
 
-def take_file(request: PageRequest) -> Shown | Redirect:
+def take_file(request: PageRequest) -> PageView | Redirect:
     """Preview an uploaded file, or import the one that was previewed."""
     try:
         path = (

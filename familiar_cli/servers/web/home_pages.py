@@ -38,8 +38,8 @@ from familiar_cli.servers.connection import state_of_files
 from familiar_cli.servers.web.asking import (
     Data,
     PageRequest,
+    PageView,
     Redirect,
-    Shown,
     WebPage,
     with_speakers,
 )
@@ -128,7 +128,7 @@ _WEEK: Final = 7
 _NEAR_DAYS: Final = (0, -1, 1, -2, 2, -3, 3)
 
 
-def show_home(asked: PageRequest) -> Shown:
+def show_home(asked: PageRequest) -> PageView:
     """Return the first page: today."""
     familiar, viewer = asked.familiar, asked.viewer
     today = to_zone(now(), familiar.zone).date()
@@ -141,7 +141,7 @@ def show_home(asked: PageRequest) -> Shown:
     mine = {people_path(slug) for slug in familiar.me().slugs}
     own = _own_exchange(asked)
     since = last_visit(familiar.paths.root)
-    return Shown(
+    return PageView(
         "home",
         {
             "name": familiar.name,

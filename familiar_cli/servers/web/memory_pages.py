@@ -12,7 +12,7 @@ from familiar_cli.actions.memory.facts import ChangeSentence, change_sentences, 
 from familiar_cli.base import errors
 from familiar_cli.base.markdown import newline_of, split_front_matter
 from familiar_cli.base.text import counted, unified
-from familiar_cli.servers.web.asking import Data, PageRequest, Redirect, Shown, WebPage
+from familiar_cli.servers.web.asking import Data, PageRequest, PageView, Redirect, WebPage
 from familiar_cli.servers.web.drawing import (
     RENDERED_CHARS,
     render_inline,
@@ -52,7 +52,7 @@ _REFRESH_S: Final = 0.25  # seconds for the first scan of all files
 _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 
-def show_memory(request: PageRequest) -> Shown | Data:
+def show_memory(request: PageRequest) -> PageView | Data:
     """Return a directory or a file."""
     rel_path = parse_path(request.path.get("path", ""))
     memory = request.familiar.memory
@@ -65,7 +65,7 @@ def show_memory(request: PageRequest) -> Shown | Data:
     return _file_page(request, rel_path)
 
 
-def _directory_page(request: PageRequest, rel_path: str) -> Shown:
+def _directory_page(request: PageRequest, rel_path: str) -> PageView:
     after, memory = request.query.get("after", ""), request.familiar.memory
     entries, count = memory.list_page(rel_path, after=after, most=_MOST_LISTED)
     head = memory.head_reader()
@@ -85,10 +85,10 @@ def _directory_page(request: PageRequest, rel_path: str) -> Shown:
         "title": _DIRECTORIES.get(rel_path, rel_path or "Memory"),
         "count": count,
     }
-    return Shown("directory", {**values, "more": more, "crumbs": path_crumbs(rel_path)})
+    return PageView("directory", {**values, "more": more, "crumbs": path_crumbs(rel_path)})
 
 
-def _file_page(request: PageRequest, rel_path: str) -> Shown:
+def _file_page(request: PageRequest, rel_path: str) -> PageView:
     view = request.query.get("view", "text")
     if view not in _SHOW:
         raise errors.UsageError(f"There is no view {view[:40]!r} of a file")
@@ -104,9 +104,9 @@ def _file_page(request: PageRequest, rel_path: str) -> Shown:
     try:
         file = request.familiar.memory.read(rel_path)
     except errors.BadInputError as error:
-        return Shown("file", {**values, "view": "text", "problem": str(error), "parts": None})
+        return PageView("file", {**values, "view": "text", "problem": str(error), "parts": None})
     values |= {"text": file.text, "sha256": file.sha256}
-    return Shown("file", {**values, **_SHOW[view](request, rel_path, file.text)})
+    return PageView("file", {**values, **_SHOW[view](request, rel_path, file.text)})
 
 
 def _text_view(request: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
@@ -180,7 +180,7 @@ _SHOW: Final[dict[str, Callable[[PageRequest, str, str], dict[str, Any]]]] = {
 }
 
 
-def save_file(request: PageRequest) -> Shown | Redirect:
+def save_file(request: PageRequest) -> PageView | Redirect:
     """Write a file, merged with changes since the person read it."""
     from familiar_cli.store.memory.merge.content import stage_merged
 
@@ -205,7 +205,7 @@ def save_file(request: PageRequest) -> Shown | Redirect:
 
 def _conflict_page(
     request: PageRequest, rel_path: str, content: str, error: errors.ConflictError
-) -> Shown:
+) -> PageView:
     """Return both versions, and a form based on the current one."""
     memory = request.familiar.memory
     there = memory.read(rel_path) if memory.exists(rel_path) else None
@@ -219,7 +219,7 @@ def _conflict_page(
         "sha256": there.sha256 if there else "",
         "diff_text": unified(text, content, "in memory now", "yours"),
     }
-    return Shown("conflict", values, 409)
+    return PageView("conflict", values, 409)
 
 
 def delete_file(asked: PageRequest) -> Redirect:
@@ -300,7 +300,7 @@ _MOST_TOLD: Final = 12  # files of a change that are read for its sentences
 _A_PAGE: Final = 50
 
 
-def show_journal(request: PageRequest) -> Shown:
+def show_journal(request: PageRequest) -> PageView:
     """Return a page of changes."""
     source, path = request.query.get("source", ""), request.query.get("path", "")
     start = request.number("from") or 0
@@ -309,7 +309,7 @@ def show_journal(request: PageRequest) -> Shown:
     runs = [list(islice(told, len(run))) for run in change_runs(changes[:_A_PAGE])]
     older = start + _A_PAGE if len(changes) > _A_PAGE else None
     values = {"runs": runs, "source": source, "path": path, "start": start, "older": older}
-    return Shown("journal", values)
+    return PageView("journal", values)
 
 
 def change_runs(changes: Iterable[LoggedChange]) -> list[list[LoggedChange]]:
@@ -370,12 +370,12 @@ def cited_sentences(
     ]
 
 
-def show_change(request: PageRequest) -> Shown:
+def show_change(request: PageRequest) -> PageView:
     """Return one change."""
     change, files = request.familiar.past.show(request.path["commit"])
     elsewhere = request.familiar.past.came_from_elsewhere(change.commit)
     (told,) = told_changes(request, [change], _MOST_CHANGED)
-    return Shown(
+    return PageView(
         "change",
         {
             "change": change,

@@ -27,7 +27,7 @@ from familiar_cli.base.errors import FamiliarError, FetchError, UsageError
 from familiar_cli.llm.models.catalog import CATALOG
 from familiar_cli.llm.models.store import path_of
 from familiar_cli.llm.slots import PRESETS, resolve_slot
-from familiar_cli.servers.web.asking import PageRequest, Redirect, Shown, WebPage
+from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, WebPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -245,12 +245,12 @@ def _pull_now(base_url: str, name: str, note: Callable[[Progress], None]) -> Non
     asyncio.run(pull_at_ollama(base_url, name, note))
 
 
-def show_download(request: PageRequest) -> Shown:
+def show_download(request: PageRequest) -> PageView:
     """Show the progress of a download, or its result."""
     name = request.query.get("name", "")
     values = {key: request.query.get(key, "") for key in ("at", "base_url")}
     download = _DOWNLOADS.get((values["at"], name))
-    return Shown("download", {"name": name, "download": download, **values})
+    return PageView("download", {"name": name, "download": download, **values})
 
 
 PAGES: Final = (

@@ -9,7 +9,7 @@ from familiar_cli.actions.memory.facts import facts_in, newest_facts, person_the
 from familiar_cli.actions.memory.graph import neighbourhood
 from familiar_cli.actions.people import change_people, people
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.servers.web.asking import PageRequest, Redirect, Shown, WebPage
+from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, WebPage
 from familiar_cli.servers.web.drawing import render_markdown
 from familiar_cli.servers.web.fact_rows import fact_rows
 from familiar_cli.servers.web.relation_pages import READ_S, draw_graph, read_names
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PEOPLE_A_PAGE: Final = 200
 
 
-def show_people(request: PageRequest) -> Shown:
+def show_people(request: PageRequest) -> PageView:
     """Return everyone known."""
     unread = read_names(request)
     found = people.people_of(request.familiar, thorough=False, within_s=0)
@@ -32,10 +32,10 @@ def show_people(request: PageRequest) -> Shown:
     shown = found.people[start : start + _PEOPLE_A_PAGE]
     more = start + _PEOPLE_A_PAGE if len(found.people) > start + _PEOPLE_A_PAGE else None
     values = {"people": shown, "shared": found.collisions, "more": more, "unread": unread}
-    return Shown("people", values)
+    return PageView("people", values)
 
 
-def show_one_person(request: PageRequest) -> Shown | Redirect:
+def show_one_person(request: PageRequest) -> PageView | Redirect:
     """Return a person: facts, relations, and channels; a file of another kind as a file."""
     familiar, viewer = request.familiar, request.viewer
     unread = read_names(request, thorough=True)
@@ -61,7 +61,7 @@ def show_one_person(request: PageRequest) -> Shown | Redirect:
     private = [fact for fact in facts if fact.is_private]
     themes = [(name, fact_rows(request, some)) for name, some in person_themes(public).items()]
     summary = summary_of(person.text)
-    return Shown(
+    return PageView(
         "person",
         {
             "person": person,

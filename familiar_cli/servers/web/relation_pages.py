@@ -20,7 +20,7 @@ from familiar_cli.actions.memory.graph import (
 )
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import counted
-from familiar_cli.servers.web.asking import PageRequest, Shown, WebPage
+from familiar_cli.servers.web.asking import PageRequest, PageView, WebPage
 from familiar_cli.servers.web.html.pictures import MOST_NODES, ego_svg
 from familiar_cli.store.memory.relation_index import Edge, GraphPage
 
@@ -38,7 +38,7 @@ READ_S: Final = 0.2
 """Seconds a page waits while changed files are read; the rest is read in the background."""
 
 
-def show_graph(request: PageRequest) -> Shown:
+def show_graph(request: PageRequest) -> PageView:
     """Return the graph around one page, or of all relations; of many, clusters that open."""
     name, cluster = (request.query.get(key, "").strip() for key in ("name", "cluster"))
     depth = request.number("depth") or 1
@@ -84,11 +84,11 @@ def _graph_page(
     graph: Around,
     clusters: Mapping[str, Cluster] = {},
     opened: Cluster | None = None,
-) -> Shown:
+) -> PageView:
     values = {"name": request.query.get("name", ""), "steps": _MOST_STEPS}
     values |= {"clusters": clusters, "opened": opened}
     opens = "cluster" if clusters and not opened else "name"
-    return Shown("graph", {**values, **draw_graph(request, graph, opens)})
+    return PageView("graph", {**values, **draw_graph(request, graph, opens)})
 
 
 def draw_graph(request: PageRequest, graph: Around, opens: str = "name") -> dict[str, Any]:

@@ -16,7 +16,13 @@ from familiar_cli.actions.memory.search import kept_back
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import fold
 from familiar_cli.pages.stream import spoken_text
-from familiar_cli.servers.web.asking import NAVIGATION, PageRequest, Shown, WebPage, with_speakers
+from familiar_cli.servers.web.asking import (
+    NAVIGATION,
+    PageRequest,
+    PageView,
+    WebPage,
+    with_speakers,
+)
 from familiar_cli.servers.web.fact_rows import page_of_file
 from familiar_cli.servers.web.relation_pages import finish_reading
 from familiar_cli.store.search.types import Hit, options_from
@@ -45,7 +51,7 @@ _BARS: Final = (
 )
 
 
-def show_search(request: PageRequest) -> Shown:
+def show_search(request: PageRequest) -> PageView:
     """Return everything that answers a query."""
     query = request.query.get("q", "").strip()
     values: dict[str, Any] = {
@@ -62,7 +68,7 @@ def show_search(request: PageRequest) -> Shown:
         "hint": "",
     }
     if not query:
-        return Shown("search", values)
+        return PageView("search", values)
     try:
         moments = _search(request, values)
     except FamiliarError as error:
@@ -75,7 +81,7 @@ def show_search(request: PageRequest) -> Shown:
         "rows": _rows_of(request, moments, query),
         "pages": _named_pages(request, moments),
     }
-    return Shown("search", values)
+    return PageView("search", values)
 
 
 def _search(request: PageRequest, values: dict[str, Any]) -> FoundMoments:

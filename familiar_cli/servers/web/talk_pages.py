@@ -321,15 +321,15 @@ async def _send_event(send: Send, name: str, value: object) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-def show_chat(request: asking.PageRequest) -> asking.Shown:
+def show_chat(request: asking.PageRequest) -> asking.PageView:
     """Return the page of a conversation, and load what the first reply needs meanwhile."""
     request.familiar.finder.load_embedder(optimised=True)
-    return asking.Shown("chat", _chat_values(request))
+    return asking.PageView("chat", _chat_values(request))
 
 
 def show_outcome(
     turn: PageTurn, end: ReplyEnd, request: asking.PageRequest, *, streams: bool
-) -> asking.Shown | asking.Redirect:
+) -> asking.PageView | asking.Redirect:
     """Return the conversation after a turn, redirecting if a reload could repeat it."""
     is_off = bool(request.sent("off"))
     if not (streams or is_off or end.error):
@@ -348,12 +348,12 @@ def show_outcome(
     if not (result or turn.is_kept) and (request.sent("do") or "say") == "say":
         values["draft"] = request.sent("text")
     if end.error is None:
-        return asking.Shown("chat", values)
+        return asking.PageView("chat", values)
     error = end.error
     if not isinstance(error, FamiliarError):
         error = FamiliarError(f"The reply failed: {type(error).__name__}")
     values |= {"error": str(error), "hint": error.hint or ""}
-    return asking.Shown("chat", values, asking.http_status(error))
+    return asking.PageView("chat", values, asking.http_status(error))
 
 
 def _chat_values(request: asking.PageRequest) -> dict[str, Any]:

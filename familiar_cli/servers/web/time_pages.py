@@ -22,8 +22,8 @@ from familiar_cli.base.markdown import split_front_matter
 from familiar_cli.base.times.when import day_words, weekday_name
 from familiar_cli.servers.web.asking import (
     PageRequest,
+    PageView,
     Redirect,
-    Shown,
     WebPage,
     to_number,
     with_speakers,
@@ -53,17 +53,17 @@ _FIRST: Final = date(2, 1, 1)
 _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
 
 
-def show_day(asked: PageRequest) -> Shown | Redirect:
+def show_day(asked: PageRequest) -> PageView | Redirect:
     """Return memory as of a day."""
     if "n" in asked.query:  # from the slider
         days = fact_days(asked.familiar).days(asked.familiar)
         number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
         return Redirect(asked.to("asof", at=days[number] if days else None))
     found = past.as_of(asked.familiar, _asked_day(asked), _day_within(asked, "since"))
-    return Shown("asof", _day_values(asked, found))
+    return PageView("asof", _day_values(asked, found))
 
 
-def show_file_then(asked: PageRequest) -> Shown:
+def show_file_then(asked: PageRequest) -> PageView:
     """Return a file or directory as of a day."""
     day, rel_path = _asked_day(asked), asked.path.get("path", "").strip("/")
     days, memory = asked.familiar.journal_days, asked.familiar.memory
@@ -82,19 +82,19 @@ def show_file_then(asked: PageRequest) -> Shown:
     is_now = text is not None and memory.exists(rel_path)
     same = is_now and memory.read_bytes(rel_path) == (text or "").encode()
     title = page_title(memory, rel_path) if is_now else rel_path.split("/")[-1] or "Memory"
-    return Shown(
+    return PageView(
         "asof_file",
         {**values, "title": title, "front": front or "", "html": html, "is_now": is_now,
          "same": same},
     )  # fmt: skip
 
 
-def show_prompt(asked: PageRequest) -> Shown:
+def show_prompt(asked: PageRequest) -> PageView:
     """Return the prompt that a message would have produced at the end of a day."""
     day, text = _asked_day(asked), asked.sent("text")
     trace = asyncio.run(past.prompt_then(asked.familiar, day, text, asked.sent("channel") or "cli"))
     found = past.as_of(asked.familiar, day)
-    return Shown("asof", {**_day_values(asked, found), "said": text, **_trace_pictures(trace)})
+    return PageView("asof", {**_day_values(asked, found), "said": text, **_trace_pictures(trace)})
 
 
 def _day_values(asked: PageRequest, found: past.AsOf) -> dict[str, Any]:
@@ -197,15 +197,15 @@ def _day_within(asked: PageRequest, name: str) -> date | None:
     return day and min(max(day, _FIRST), _LAST)
 
 
-def show_timeline(asked: PageRequest) -> Shown:
+def show_timeline(asked: PageRequest) -> PageView:
     """Return a year, a quarter or a month."""
     at, span = asked.query.get("at", ""), asked.query.get("span", "")
     line = asked.once_per_state((at, span), partial(past.timeline, asked.familiar, at, span))
     values = {"line": line, "spans": past.SPANS, "most_of_year": past.MOST_OF_YEAR}
-    return Shown("timeline", values)
+    return PageView("timeline", values)
 
 
-def show_diary(asked: PageRequest) -> Shown:
+def show_diary(asked: PageRequest) -> PageView:
     """Return a day: its turns, files about it, and what memory learned."""
     found = past.diary_day(asked.familiar, _day_within(asked, "day"), asked.viewer)
     changed: list[str] = []
@@ -214,7 +214,7 @@ def show_diary(asked: PageRequest) -> Shown:
         changed = [p for p in days.changed(old, found.state.commit) if not is_hidden(p)]
     about = {mark.rel_path for mark in found.files}
     learned = [path for path in changed if path not in about]
-    return Shown(
+    return PageView(
         "diary",
         {
             "found": found,

@@ -15,8 +15,8 @@ from familiar_cli.context.trace import Trace, trace_ids
 from familiar_cli.servers.web.asking import (
     Data,
     PageRequest,
+    PageView,
     Redirect,
-    Shown,
     WebPage,
     with_speakers,
 )
@@ -30,7 +30,7 @@ _A_PAGE: Final = 40
 _CHARTED: Final = 40
 
 
-def show_turns(request: PageRequest) -> Shown:
+def show_turns(request: PageRequest) -> PageView:
     """Return a page of turns."""
     from familiar_cli.store.history.rows import place_of
 
@@ -42,28 +42,28 @@ def show_turns(request: PageRequest) -> Shown:
         days = search_sessions(
             request.familiar, query, viewer=request.viewer, channel=channel or None
         )
-        return Shown("turns", {**values, "days": days, "turns": []})
+        return PageView("turns", {**values, "days": days, "turns": []})
     history, before = request.familiar.history, request.number("before")
     turns = [selection.turn for selection in newest_turns(history, span, _A_PAGE + 1, before)]
     more = place_of(turns[1]) if len(turns) > _A_PAGE else None
     said = with_speakers(request.familiar, turns[-_A_PAGE:][::-1])
-    return Shown("turns", {**values, "turns": said, "days": [], "more": more, "before": before})
+    return PageView("turns", {**values, "turns": said, "days": [], "more": more, "before": before})
 
 
-def show_layers(request: PageRequest) -> Shown:
+def show_layers(request: PageRequest) -> PageView:
     """Chart the size of each layer in the prompts of the last turns."""
     before = request.number("before")
     layers = layers_over_time(request.familiar, before, _CHARTED)
     older = layers[0].turn if len(layers) == _CHARTED else None
-    return Shown("layers", {"prompts": layers, "older": older, "before": before})
+    return PageView("layers", {"prompts": layers, "older": older, "before": before})
 
 
 _AROUND: Final = 3
 
 
-def show_turn(request: PageRequest) -> Shown:
+def show_turn(request: PageRequest) -> PageView:
     """Return the page of a turn."""
-    return Shown("turn", _turn_values(request))
+    return PageView("turn", _turn_values(request))
 
 
 def send_bytes(request: PageRequest) -> Data:
@@ -73,12 +73,12 @@ def send_bytes(request: PageRequest) -> Data:
     return Data(body, "application/octet-stream", f"turn-{turn}.json")
 
 
-def show_replay(request: PageRequest) -> Shown | Redirect:
+def show_replay(request: PageRequest) -> PageView | Redirect:
     """Replay a request, and show both replies without storing anything."""
     trace = sent.find_trace(request.familiar, request.path["turn"])
 
     replayed = request.run(replay_trace(request.familiar, trace))
-    return Shown("turn", {**_turn_values(request), "replayed": replayed})
+    return PageView("turn", {**_turn_values(request), "replayed": replayed})
 
 
 def _turn_values(request: PageRequest) -> dict[str, Any]:

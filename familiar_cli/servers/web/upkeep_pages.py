@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from familiar_cli.actions.health.start import ModelTest
 from familiar_cli.actions.memory import desk
-from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
+from familiar_cli.actions.memory.consolidate import Consolidation, ConsolidationOptions
 from familiar_cli.actions.share.sync import status
 from familiar_cli.actions.share.sync_decisions import Choice, open_conflicts, resolve
 from familiar_cli.base.config.edit import set_values
@@ -25,8 +25,8 @@ from familiar_cli.pages import writing_pages
 from familiar_cli.servers.web.asking import (
     Data,
     PageRequest,
+    PageView,
     Redirect,
-    Shown,
     WebPage,
     http_status,
     to_number,
@@ -62,7 +62,7 @@ _MOST_PLANS: Final = 100
 _MOST_TURNS: Final = 30
 
 
-def show_plans(request: PageRequest) -> Shown:
+def show_plans(request: PageRequest) -> PageView:
     """Return the pending plans."""
     plans, damaged = [], []
     ids = pending_ids(request.familiar.memory)
@@ -73,7 +73,7 @@ def show_plans(request: PageRequest) -> Shown:
             damaged.append((plan_id, str(error)))
     titles = _page_titles(request, plans)
     more = len(ids) - _MOST_PLANS
-    return Shown("review", {"plans": plans, "damaged": damaged, "more": more, "titles": titles})
+    return PageView("review", {"plans": plans, "damaged": damaged, "more": more, "titles": titles})
 
 
 def _page_titles(request: PageRequest, plans: Iterable[ReviewPlan]) -> dict[str, str]:
@@ -84,7 +84,7 @@ def _page_titles(request: PageRequest, plans: Iterable[ReviewPlan]) -> dict[str,
     return {path: page_title(request.familiar.memory, path) for path in paths}
 
 
-def show_plan(request: PageRequest) -> Shown:
+def show_plan(request: PageRequest) -> PageView:
     """Return one plan: its pieces as sentences, and the turns that they rest on."""
     from familiar_cli.store.history.selection import kept_turns
 
@@ -99,7 +99,7 @@ def show_plan(request: PageRequest) -> Shown:
     more, titles = max(len(target) - _MOST_TURNS, 0), _page_titles(request, [plan])
     pieces = [(file, hunk, *_piece_lines(request, hunk)) for file, hunk in plan.hunks]
     values = {"plan": plan, "pieces": pieces, "turns": turns, "more": more, "titles": titles}
-    return Shown("plan", values)
+    return PageView("plan", values)
 
 
 def _piece_lines(
@@ -175,7 +175,7 @@ def _read_edits(
     return edits
 
 
-def show_desk(request: PageRequest) -> Shown:
+def show_desk(request: PageRequest) -> PageView:
     """Return the reminders and tasks."""
     from familiar_cli.actions.memory.desk import read_todos
 
@@ -184,7 +184,7 @@ def show_desk(request: PageRequest) -> Shown:
         ("reminder", "Reminders", read_todos(request.familiar, REMINDERS)),
         ("task", "Tasks", read_todos(request.familiar, TASKS)),
     ]
-    return Shown("desk", {"lists": lists, "every": every})
+    return PageView("desk", {"lists": lists, "every": every})
 
 
 def add_item(request: PageRequest) -> Redirect:
@@ -215,12 +215,12 @@ _FORM: Final = "page"
 """A field that only our own forms have."""
 
 
-def show_digests(request: PageRequest) -> Shown:
+def show_digests(request: PageRequest) -> PageView:
     """Return the status of digests and periods."""
     from familiar_cli.writing.consolidation.periods import TIERS
 
     familiar = request.familiar
-    work, settings = Consolidating(familiar), familiar.config
+    work, settings = Consolidation(familiar), familiar.config
     digests = [
         {
             "name": stands.name,
@@ -231,7 +231,7 @@ def show_digests(request: PageRequest) -> Shown:
         }
         for stands in work.distiller().status()
     ]
-    return Shown(
+    return PageView(
         "distill",
         {
             "digests": digests,
@@ -248,13 +248,13 @@ def show_digests(request: PageRequest) -> Shown:
 
 def send_status(request: PageRequest) -> Data:
     """Return the status of digests as data."""
-    tiers = Consolidating.for_viewer(request.familiar, request.viewer).distiller().status()
+    tiers = Consolidation.for_viewer(request.familiar, request.viewer).distiller().status()
     return _json_data({"tiers": [tier.to_json() for tier in tiers]})
 
 
 def make_digest(name: Name, request: PageRequest) -> Redirect | Data:
     """Make one digest."""
-    work = Consolidating.for_viewer(request.familiar, request.viewer)
+    work = Consolidation.for_viewer(request.familiar, request.viewer)
     digest, problem = request.run(work.distill(name, ConsolidationOptions()))
     if _FORM not in request.form:
         digest = replace(digest, rel_path=told_path(digest.rel_path))
@@ -265,7 +265,7 @@ def make_digest(name: Name, request: PageRequest) -> Redirect | Data:
 
 def make_periods(request: PageRequest) -> Redirect:
     """Make the days, weeks, months and years that are due."""
-    report = request.run(Consolidating(request.familiar).consolidate(ConsolidationOptions()))
+    report = request.run(Consolidation(request.familiar).consolidate(ConsolidationOptions()))
     told = (
         *bare_lines(writing_pages.consolidation_text(report)),
         *writing_pages.consolidation_notices(report),
@@ -294,13 +294,13 @@ _WAIT_S: Final = 10.0
 """How long a browser waits for another sync of the same familiar."""
 
 
-def show_sync(request: PageRequest) -> Shown:
+def show_sync(request: PageRequest) -> PageView:
     """Return each machine's sync status and all conflicts, without contacting remotes."""
     merges = []
     with suppress(NotFoundError):
         merges = request.familiar.past.log(source="sync", limit=20)
     conflicts = open_conflicts(request.familiar)
-    return Shown(
+    return PageView(
         "sync",
         {
             "status": status(request.familiar),
@@ -346,14 +346,14 @@ _CONTROLS: Final = {
 """The settings that people change, each with its meaning."""
 
 
-def show_settings(request: PageRequest) -> Shown:
+def show_settings(request: PageRequest) -> PageView:
     """Return the settings that people change as controls, and all of them by section."""
     return _settings_page(request, {}, None)
 
 
 def _settings_page(
     request: PageRequest, typed: Mapping[str, str], tested: ModelTest | None, status: int = 200
-) -> Shown:
+) -> PageView:
     from familiar_cli.actions.talk.effective_settings import with_effective
 
     path, llm = request.familiar.paths.config, request.familiar.config.llm
@@ -361,7 +361,7 @@ def _settings_page(
     sections = [(name, list(found)) for name, found in groupby(rows, key=_section_of)]
     values = {row.setting.key: row for row in rows}
     fields = typed or {name: str(getattr(llm, name)) for name in SETTINGS}
-    return Shown(
+    return PageView(
         "settings",
         {
             "sections": sections,
@@ -375,7 +375,7 @@ def _settings_page(
     )
 
 
-def change_settings(request: PageRequest) -> Shown | Redirect:
+def change_settings(request: PageRequest) -> PageView | Redirect:
     """Try or keep a model, or change the settings that have controls."""
     fields = {name: values[-1] for name, values in request.form.items()}
     try:
@@ -386,7 +386,7 @@ def change_settings(request: PageRequest) -> Shown | Redirect:
         return _settings_page(request, typed, failed, http_status(error))
 
 
-def _change_settings(request: PageRequest, fields: Mapping[str, str]) -> Shown | Redirect:
+def _change_settings(request: PageRequest, fields: Mapping[str, str]) -> PageView | Redirect:
     config = request.familiar.paths.config
     if request.sent("do") == "controls":
         known = {row.setting.key: str(row.value) for row in effective_settings(config)}
@@ -406,18 +406,18 @@ def _section_of(row: Effective) -> str:
     return section if dot else _GENERAL
 
 
-def show_doctor(request: PageRequest) -> Shown:
+def show_doctor(request: PageRequest) -> PageView:
     """Return the page that starts the checks."""
     del request
-    return Shown("doctor", {"found": None})
+    return PageView("doctor", {"found": None})
 
 
-def show_findings(request: PageRequest) -> Shown:
+def show_findings(request: PageRequest) -> PageView:
     """Return the findings of the doctor."""
     from familiar_cli.actions.health.doctor import examine as examine_all
 
     paths = request.familiar.paths
-    return Shown("doctor", {"found": examine_all(str(paths.root.parent), paths.id)})
+    return PageView("doctor", {"found": examine_all(str(paths.root.parent), paths.id)})
 
 
 PAGES: Final = (

@@ -23,7 +23,7 @@ from familiar_cli.store.history.matching import (
     ChatPlacement,
     IncomingLine,
     LineMatch,
-    Matching,
+    TurnMatcher,
     matching_blocks,
 )
 from familiar_cli.store.history.rows import (
@@ -98,7 +98,7 @@ def match_lines(
     with history.use(create=False) as connection:
         if place.is_new and not place.parent:
             return bytearray()
-        matching = Matching(connection, place.parts(connection))
+        matching = TurnMatcher(connection, place.parts(connection))
         verdicts = bytearray(matching.verdict(line) for line in lines)
     known = len(verdicts.rstrip(bytes([LineMatch.new])))
     verdicts[:known] = verdicts[:known].replace(bytes([LineMatch.new]), bytes([LineMatch.inserted]))

@@ -74,7 +74,7 @@ class TurnName(NamedTuple):
         return f"{self.instance}:{self.id}"
 
 
-class Imported(Struct, frozen=True):
+class ImportOrigin(Struct, frozen=True):
     """What the source of an imported turn states about it.
 
     Args:
@@ -128,7 +128,7 @@ class TurnLine(Struct, frozen=True):
     message_id: str = ""
     reply_to: TurnName | None = None
     instead_of: TurnName | None = None
-    imported: Imported | None = None
+    imported: ImportOrigin | None = None
     one_to_one: Author | None = None
     former: tuple[str, ...] = ()
     more: str = ""
@@ -293,7 +293,7 @@ def _plain_value(value: object) -> object:
         return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, Author):
         return {key: text for key, text in asdict(value).items() if text is not None}
-    if isinstance(value, Imported):
+    if isinstance(value, ImportOrigin):
         estimated = {"estimated": True} if value.estimated else {}
         about = {"chat": value.chat, "identity": value.identity.hex()}
         nth = {} if value.nth is None else {"nth": value.nth}

@@ -89,7 +89,7 @@ class IncomingLine(Struct, frozen=True):
     names_speaker: bool = True
 
 
-class Matching:
+class TurnMatcher:
     """Matches lines with turns, each turn with at most one line, in any order.
 
     Args:
@@ -363,7 +363,7 @@ class ChatPlacement(Struct, frozen=True):
         ]
 
 
-class _Beginning(Struct, frozen=True):
+class _CommonBeginning(Struct, frozen=True):
     """The common beginning of a channel's past and a chat.
 
     Args:
@@ -461,7 +461,7 @@ def _brought_before(connection: sqlite3.Connection, chat: Arrival) -> list[str]:
 
 
 def _is_worth(
-    connection: sqlite3.Connection, chat: Arrival, shared: _Beginning, lines: _Lines
+    connection: sqlite3.Connection, chat: Arrival, shared: _CommonBeginning, lines: _Lines
 ) -> bool:
     """Tell whether a shared beginning is more than the same greeting."""
     if lines.has_person(len(shared.turn_ids)):
@@ -470,7 +470,7 @@ def _is_worth(
 
 
 def _place_beside(
-    connection: sqlite3.Connection, chat: Arrival, shared: _Beginning, lines: _Lines
+    connection: sqlite3.Connection, chat: Arrival, shared: _CommonBeginning, lines: _Lines
 ) -> ChatPlacement:
     """Place a chat that begins like an existing channel."""
     names = _source_names(connection, shared.channel_id)
@@ -487,7 +487,7 @@ def _place_beside(
     return ChatPlacement(chat.channel or next(free), shared.channel_id, last, is_new=True)
 
 
-def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginning | None:
+def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _CommonBeginning | None:
     """Return the longest beginning that a channel's past shares with a chat, or None.
 
     Only imported turns are compared.
@@ -506,9 +506,9 @@ def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginn
 
 def _follow_branches(
     connection: sqlite3.Connection, lines: _Lines, branches: list[events.Branch], root: str
-) -> _Beginning:
+) -> _CommonBeginning:
     """Return the longest beginning that a channel or one of its branches shares with a chat."""
-    best = _walk_channel(connection, lines, _Beginning(root, (), is_whole=True))
+    best = _walk_channel(connection, lines, _CommonBeginning(root, (), is_whole=True))
     waiting, seen = [best], {root}
     while waiting:
         start = waiting.pop()
@@ -517,7 +517,7 @@ def _follow_branches(
                 continue
             above = start.turn_ids[: start.turn_ids.index(branch.turn_id) + 1]
             deeper = _walk_channel(
-                connection, lines, _Beginning(branch.channel_id, above, is_whole=True)
+                connection, lines, _CommonBeginning(branch.channel_id, above, is_whole=True)
             )
             if len(deeper.turn_ids) > len(above):
                 seen.add(branch.channel_id)
@@ -526,7 +526,9 @@ def _follow_branches(
     return best
 
 
-def _walk_channel(connection: sqlite3.Connection, lines: _Lines, start: _Beginning) -> _Beginning:
+def _walk_channel(
+    connection: sqlite3.Connection, lines: _Lines, start: _CommonBeginning
+) -> _CommonBeginning:
     """Extend a shared beginning through the channel's own turns."""
     sql = (
         "SELECT turn_id, identity FROM turns JOIN turn_extras ON id = turn_id "
@@ -536,9 +538,9 @@ def _walk_channel(connection: sqlite3.Connection, lines: _Lines, start: _Beginni
     for turn_id, identity in connection.execute(sql, (pack(start.channel_id),)):
         said = lines.fingerprint(len(items))
         if said is None or identity_of(start.channel_id, said) != identity:
-            return _Beginning(start.channel_id, tuple(items), is_whole=False)
+            return _CommonBeginning(start.channel_id, tuple(items), is_whole=False)
         items.append(turn_id)
-    return _Beginning(start.channel_id, tuple(items), is_whole=True)
+    return _CommonBeginning(start.channel_id, tuple(items), is_whole=True)
 
 
 def _may_begin(connection: sqlite3.Connection, channel_id: str, fingerprint: bytes) -> bool:

@@ -289,7 +289,7 @@ class UnseenCommits:
         *,
         trailers: Mapping[str, str] | None = None,
         old_bytes: Mapping[str, int] | None = None,
-        joined: files.Joined | None = None,
+        joined: files.IncomingCommits | None = None,
     ) -> bool:
         """Add a commit that sets each file to its content (None deletes it).
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FORMER_BRANCH = "familiar-former"
 
 
-class Pending(Struct, frozen=True):
+class PendingChange(Struct, frozen=True):
     """A change that is decided but not applied.
 
     Args:
@@ -55,11 +55,11 @@ class Pending(Struct, frozen=True):
     is_forward: bool = False
 
 
-def read_mark(directory: str) -> Pending | None:
+def read_mark(directory: str) -> PendingChange | None:
     """Return the marker, or None when every commit is on disk."""
     try:
         value = json.loads(read_plain(os.path.join(directory, PENDING_MARK)))
-        mark = convert(value, Pending)
+        mark = convert(value, PendingChange)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -81,7 +81,7 @@ def invalid_mark(why: str) -> FamiliarError:
     return error
 
 
-def write_mark(directory: str, mark: Pending, disk: Disk) -> None:
+def write_mark(directory: str, mark: PendingChange, disk: Disk) -> None:
     """Mark a change as decided, durably. May raise OSError."""
     disk.put(os.path.join(directory, PENDING_MARK), (json.dumps(to_builtins(mark)) + "\n").encode())
 
@@ -109,7 +109,7 @@ OTHER: Final = _Other()
 
 
 def finish_change(
-    repository: Repository, memory: files.Tree, mark: Pending, tell: Callable[[str], None]
+    repository: Repository, memory: files.Tree, mark: PendingChange, tell: Callable[[str], None]
 ) -> bool:
     """Apply the change that `mark` names, and remove the marker.
 
@@ -133,7 +133,7 @@ def finish_change(
     changed = [change.rel_path for change in recovery.changes]
     plan = WritePlan(
         changes=tuple(recovery.changes),
-        result=files.Applied(),
+        result=files.WriteResult(),
         seen=recovery.seen,
         leftovers=tuple(_find_leftovers(memory.real, [*recovery.rel_paths, *changed])),
     )
@@ -158,7 +158,7 @@ class _Recovery:
         is_edited: Whether a person edited one of the files.
     """
 
-    def __init__(self, repository: Repository, memory: files.Tree, mark: Pending) -> None:
+    def __init__(self, repository: Repository, memory: files.Tree, mark: PendingChange) -> None:
         self._repository = repository
         self._memory = memory
         self._root = memory.real
@@ -288,7 +288,7 @@ def _recovery_notice(rel_path: str, now: bytes | None, merged: MergedTree) -> st
     return f"{what} was interrupted; both are in it"
 
 
-def check_mark(repository: Repository, mark: Pending) -> None:
+def check_mark(repository: Repository, mark: PendingChange) -> None:
     """Raise `FamiliarError` if this program cannot have written `mark`."""
     if mark.is_forward:
         every = walk_ancestors([mark.commit], lambda id_: repository.commit(id_).parents)
@@ -348,7 +348,7 @@ def _find_leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
     return items
 
 
-def _set_aside(repository: Repository, mark: Pending, tell: Callable[[str], None]) -> None:
+def _set_aside(repository: Repository, mark: PendingChange, tell: Callable[[str], None]) -> None:
     """Drop a marker whose change is applied; keep one the branch does not know."""
     at = repository.head()
     while at and at != mark.commit:

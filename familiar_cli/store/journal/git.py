@@ -38,7 +38,7 @@ from familiar_cli.store.journal.objects import object_id
 from familiar_cli.store.memory.layout import is_synced
 from familiar_cli.store.memory.store.files import (
     MOST_RECORDED_BYTES,
-    Joined,
+    IncomingCommits,
     StoredChange,
     Tree,
     shorten_path,
@@ -123,7 +123,7 @@ class GitJournal:
         message: str,
         changes: Sequence[StoredChange],
         trailers: Mapping[str, str],
-        joined: Joined | None = None,
+        joined: IncomingCommits | None = None,
     ) -> None:
         """Commit the pending changes and mark the transaction as decided.
 
@@ -148,7 +148,7 @@ class GitJournal:
             if joined:
                 note_absent(repository, joined.absent, joined.gone)
             if joined and joined.is_forward:
-                self._decide(finish.Pending(base, joined.commits[0], is_forward=True))
+                self._decide(finish.PendingChange(base, joined.commits[0], is_forward=True))
                 return
             draft = UnseenCommits(repository, base)
             try:
@@ -166,7 +166,7 @@ class GitJournal:
             except BaseException:
                 repository.objects.discard()
                 raise
-            self._decide(finish.Pending(base, str(draft.head)))
+            self._decide(finish.PendingChange(base, str(draft.head)))
 
     def applied(self, changes: Sequence[StoredChange]) -> None:
         """Finish a transaction whose changes are all on disk. A leftover marker is harmless."""
@@ -199,7 +199,7 @@ class GitJournal:
             )
         self._take_back(mark)
 
-    def _decide(self, mark: finish.Pending) -> None:
+    def _decide(self, mark: finish.PendingChange) -> None:
         try:
             self._keep_former()
             finish.write_mark(self.path, mark, self._disk)
@@ -216,7 +216,7 @@ class GitJournal:
         with suppress(OSError):
             os.link(self.repository.branch_path, former)
 
-    def _take_back(self, mark: finish.Pending) -> None:
+    def _take_back(self, mark: finish.PendingChange) -> None:
         former = os.path.join(self.path, finish.FORMER_BRANCH)
         with self._open():
             if self.repository.head() == mark.commit:

@@ -13,9 +13,9 @@ from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.base.text import unified
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.store.journal.repository import (
+    ChangedFile,
     Commit,
     Repository,
-    Touched,
     changed_files,
     decode_tree,
     find_entry,
@@ -140,7 +140,7 @@ class LoggedChange(Struct, frozen=True):
     """
 
     commit: Commit
-    touched: tuple[Touched, ...]
+    touched: tuple[ChangedFile, ...]
     rel_path: str = ""
 
 
@@ -191,13 +191,15 @@ class History:
                 given += 1
                 yield change
 
-    def touched(self, commit: Commit) -> tuple[Touched, ...]:
+    def touched(self, commit: Commit) -> tuple[ChangedFile, ...]:
         """Return every file a commit changed, sorted by path."""
         if commit.touched is not None:
             return commit.touched
         old = self._repository.tree_of(commit.parent)
         changes = changed_files(self._repository.tree, old, commit.tree, skip_bad=True)
-        return tuple(Touched(_change_kind(was, now), path) for path, was, now in sorted(changes))
+        return tuple(
+            ChangedFile(_change_kind(was, now), path) for path, was, now in sorted(changes)
+        )
 
     def find(self, word: str) -> Commit:
         """Resolve `word` to a commit: an id or its prefix, `HEAD`, `HEAD~2`.

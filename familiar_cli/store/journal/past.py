@@ -35,8 +35,8 @@ from familiar_cli.store.memory.merge.blocks import Clash, lines_and_end, merge_l
 from familiar_cli.store.memory.merge.content import merge_onto
 from familiar_cli.store.memory.store.files import (
     MISSING,
-    Applied,
     StoredChange,
+    WriteResult,
     is_private,
     parse_path,
 )
@@ -93,7 +93,7 @@ class UndoResult(Struct, frozen=True):
 
     commits: tuple[Commit, ...]
     changes: tuple[StoredChange, ...]
-    result: Applied
+    result: WriteResult
     is_from_elsewhere: bool = False
 
     @property
@@ -390,7 +390,7 @@ class MemoryPast:
         trailers: dict[str, str],
         *,
         dry_run: bool,
-    ) -> Applied:
+    ) -> WriteResult:
         with self._store.transaction(HUMAN, message, dry_run=dry_run, trailers=trailers) as tx:
             for change in sorted(changes, key=lambda c: c.after is not None):  # make room first
                 expect = MISSING if change.before is None else sha256_of(change.before)

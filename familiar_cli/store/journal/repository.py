@@ -48,7 +48,7 @@ _PAIR: Final = re.compile(r"(\d{1,18}|-)>(\d{1,18}|-)", re.ASCII)
 _KINDS: Final = {"Added": "added", "Changed": "changed", "Deleted": "deleted"}
 
 
-class Touched(Struct, frozen=True):
+class ChangedFile(Struct, frozen=True):
     """A file changed by a commit."""
 
     kind: Literal["added", "changed", "deleted"]
@@ -85,7 +85,7 @@ class Commit(Struct, frozen=True):
     time: datetime
     message: str
     trailers: Mapping[str, str]
-    touched: tuple[Touched, ...] | None
+    touched: tuple[ChangedFile, ...] | None
     merged: tuple[str, ...] = ()
     is_ours: bool = True
 
@@ -236,8 +236,8 @@ def walk_ancestors(
         waiting += new
 
 
-def _read_touched(pairs: list[tuple[str, str]]) -> tuple[Touched, ...] | None:
-    items = tuple(Touched(_KINDS[k], value) for k, value in pairs if k in _KINDS)  # type: ignore[arg-type]
+def _read_touched(pairs: list[tuple[str, str]]) -> tuple[ChangedFile, ...] | None:
+    items = tuple(ChangedFile(_KINDS[k], value) for k, value in pairs if k in _KINDS)  # type: ignore[arg-type]
     promised = dict(pairs).get("Files")
     return items if promised is not None and promised == str(len(items)) else None
 

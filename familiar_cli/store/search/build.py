@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.store.fts import Counts
-    from familiar_cli.store.memory.store.files import Skipped
+    from familiar_cli.store.memory.store.files import Omission
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.search.embedder import Embedder
     from familiar_cli.store.search.rank import Candidate, Pieces
@@ -75,7 +75,7 @@ class RefreshResult(Struct, frozen=True):
     unchanged: int = 0
     rebuilt: str = ""
     unread: int = 0
-    closed: tuple[Skipped, ...] = ()
+    closed: tuple[Omission, ...] = ()
 
 
 class Embedded(Struct, frozen=True):

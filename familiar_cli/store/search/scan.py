@@ -16,7 +16,7 @@ from familiar_cli.store.search.schema import changes_of, read_meta, set_meta
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.store.memory.store.files import Skipped
+    from familiar_cli.store.memory.store.files import Omission
     from familiar_cli.store.memory.store.walk import Listing
 
 
@@ -34,7 +34,7 @@ class Scan(NamedTuple):
     suspects: dict[str, FileStamp]
     gone: tuple[str, ...]
     same: int
-    closed: tuple[Skipped, ...] = ()
+    closed: tuple[Omission, ...] = ()
     digest: str = ""
 
 

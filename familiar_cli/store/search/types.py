@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, cast, ge
 from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.base.who.visibility import PrivacyRules, Viewed, Viewer
+from familiar_cli.base.who.visibility import PrivacyRules, Viewer, ViewerRecord
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore, OnChange
@@ -70,7 +70,7 @@ REFRESH_S: Final = 1.5
 """So long a search indexes new files; the words of the others are looked for directly."""
 
 
-class SearchOptions(Viewed, frozen=True):
+class SearchOptions(ViewerRecord, frozen=True):
     """Options of a search.
 
     Args:

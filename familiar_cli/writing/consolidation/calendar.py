@@ -113,7 +113,7 @@ class ConsolidationReport(Struct):
     waiting: dict[str, str] = field(default_factory=dict)
     stale: list[str] = field(default_factory=list)
     held: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, tuple[periods.Refused, ...]] = field(default_factory=dict)
+    refused: dict[str, tuple[periods.Rejection, ...]] = field(default_factory=dict)
     coverage: Tiers = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     failed: list[errors.FamiliarError] = field(default_factory=list)
@@ -290,7 +290,10 @@ class Consolidator:
             )
 
     def _note(
-        self, period_state: PeriodState, wanted: periods.PlannedDigest, page: periods.Made | None
+        self,
+        period_state: PeriodState,
+        wanted: periods.PlannedDigest,
+        page: periods.FileResult | None,
     ) -> None:
         """Record a new file in the report, and in the library for later tiers."""
         before, after = (page.file.before, page.file.after) if page else (None, None)

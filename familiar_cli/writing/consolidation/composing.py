@@ -37,7 +37,7 @@ from familiar_cli.writing.consolidation.periods import (
     DraftedSummary,
     PlannedDigest,
     Point,
-    Refused,
+    Rejection,
     SourceItem,
 )
 
@@ -105,7 +105,7 @@ def judge_plan(
     if useless:
         summary = ""
         if plan.summary:
-            refused.append(Refused(*useless, one_line(plan.summary, _SHOWN_CHARS)))
+            refused.append(Rejection(*useless, one_line(plan.summary, _SHOWN_CHARS)))
     there = {sentence_key(as_line(line)) for line in split_lines(kept)} | {sentence_key(summary)}
     points: list[Point] = []
     for proposed in plan.points:
@@ -116,7 +116,7 @@ def judge_plan(
         if problem is None and sentence_key(point.text) in there:
             problem = ("duplicate", "it is already said")
         if problem:
-            refused.append(Refused(*problem, one_line(proposed.text, _SHOWN_CHARS)))
+            refused.append(Rejection(*problem, one_line(proposed.text, _SHOWN_CHARS)))
             continue
         there.add(sentence_key(point.text))
         points.append(point)
@@ -142,7 +142,7 @@ def fit_budget(
     for point in lost:
         sources = one_line(", ".join(point.sources), _SHOWN_CHARS)
         why = f"the text would have more than {budget_tokens:,} tokens; it is of {sources}"
-        refused.append(Refused("budget", why, one_line(point.text, _SHOWN_CHARS)))
+        refused.append(Rejection("budget", why, one_line(point.text, _SHOWN_CHARS)))
     return DraftedSummary(plan.summary, points, tuple(refused))
 
 
@@ -193,7 +193,7 @@ def _in_words_of(plan: DraftedSummary, items: Sequence[SourceItem]) -> DraftedSu
     whole = EvidenceText("\n".join(item.text for item in items))
     told = {sentence_key(sentence): sentence for sentence in split_sentences(plan.summary)}
     sentences = [sentence for sentence in told.values() if not whole.says(sentence)]
-    refused = [Refused("evidence", _NOT_SAID, one_line(text, _SHOWN_CHARS)) for text in sentences]
+    refused = [Rejection("evidence", _NOT_SAID, one_line(text, _SHOWN_CHARS)) for text in sentences]
     summary = " ".join(sentence for sentence in told.values() if sentence not in sentences)
     return DraftedSummary(summary, tuple(points), (*plan.refused, *refused))
 

@@ -22,7 +22,7 @@ from familiar_cli.writing.consolidation import composing, pages
 from familiar_cli.writing.consolidation.library import facts_of
 from familiar_cli.writing.consolidation.periods import (
     PlannedDigest,
-    Refused,
+    Rejection,
     SourceItem,
     session_day,
 )
@@ -201,7 +201,7 @@ class DigestResult(Struct, frozen=True):
     plan_id: str = ""
     before: str | None = None
     after: str | None = None
-    refused: tuple[Refused, ...] = field(default=())
+    refused: tuple[Rejection, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `--json` shows it."""

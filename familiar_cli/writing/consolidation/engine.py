@@ -24,7 +24,7 @@ from familiar_cli.writing.consolidation.pages import (
     page_text,
     read_page,
 )
-from familiar_cli.writing.consolidation.periods import Made, PlannedDigest, Refused
+from familiar_cli.writing.consolidation.periods import FileResult, PlannedDigest, Rejection
 from familiar_cli.writing.review.pending import (
     PlannedFile,
     ReviewPlan,
@@ -267,7 +267,7 @@ class FileMaker(Struct):
         """Return the path where a file is stored."""
         return path_in_scope(rel_path, self.shelf.scope) if self.shelf else rel_path
 
-    async def make(self, wanted: PlannedDigest) -> Made:
+    async def make(self, wanted: PlannedDigest) -> FileResult:
         """Make a file, or a plan for it, and return the result.
 
         Raises:
@@ -283,7 +283,7 @@ class FileMaker(Struct):
             lambda: self._written(wanted, self._drawn(wanted, body, refused)), _TRIES
         )
 
-    async def _body(self, digest: PlannedDigest) -> tuple[str, tuple[Refused, ...]]:
+    async def _body(self, digest: PlannedDigest) -> tuple[str, tuple[Rejection, ...]]:
         if digest.body is not None:
             return digest.body, ()
         page = self._hand(digest.rel_path)[0]
@@ -292,7 +292,9 @@ class FileMaker(Struct):
         plan = await self.composer().compose(tagged, texts)
         return f"# {digest.title}\n\n{plan_text(plan)}", plan.refused
 
-    def _drawn(self, digest: PlannedDigest, body: str, refused: tuple[Refused, ...]) -> Made:
+    def _drawn(
+        self, digest: PlannedDigest, body: str, refused: tuple[Rejection, ...]
+    ) -> FileResult:
         """Return the new file merged with the current one."""
         page, hand, before, expect = self._hand(digest.rel_path)
         text, marks = made_again(body, hand)
@@ -301,7 +303,7 @@ class FileMaker(Struct):
         record = Record(digest.sources, marks, digest.made_at)
         after = page_text(MadePage(text, record, page.front))
         file = PlannedFile(digest.rel_path, before, after, has_record=True)
-        return Made(file, expect, refused)
+        return FileResult(file, expect, refused)
 
     def _hand(self, rel_path: str) -> tuple[MadePage, PersonalEdit, str | None, str]:
         """Return the current file: its page, a person's edits, its text and hash."""
@@ -312,7 +314,7 @@ class FileMaker(Struct):
             return page, hand, None, MISSING
         return page, hand, there.text, there.sha256
 
-    def _written(self, digest: PlannedDigest, page: Made) -> Made:
+    def _written(self, digest: PlannedDigest, page: FileResult) -> FileResult:
         by_model = digest.body is None
         too_short = shrinks_by_half(page.file) and not digest.may_shrink
         waits = by_model and changes_text(page.file) and (self.review or too_short)
@@ -329,7 +331,7 @@ class FileMaker(Struct):
                 forget_rejected(tx, self.store, plan_id(name))
         if by_model:
             self.composer().forget(name)
-        return Made(page.file, page.expect, page.refused, held)
+        return FileResult(page.file, page.expect, page.refused, held)
 
     def _hold(self, tx: Transaction, name: str, file: PlannedFile) -> str:
         """Stage a plan that awaits approval, and return its id."""

@@ -368,7 +368,7 @@ _SLUG_CHARS: Final = 40
 _MOST_NAMES: Final = 1000
 
 
-class Remembered(Struct, frozen=True):
+class StoredMemory(Struct, frozen=True):
     """A stored memory. `unchanged`: an identical one existed before."""
 
     rel_path: str
@@ -379,7 +379,7 @@ class Remembered(Struct, frozen=True):
 
 def remember_text(
     store: MemoryStore, text: str, day: date, title: str = "", *, dry_run: bool = False
-) -> Remembered:
+) -> StoredMemory:
     """Store a memory in a file of its own; existing ones are never touched.
 
     Args:
@@ -404,10 +404,10 @@ def remember_text(
         store, f"{SIGNIFICANT_DIR}/{day.isoformat()}_{_title_slug(called)}", content
     )
     if there:
-        return Remembered(rel_path, called, content, unchanged=True)
+        return StoredMemory(rel_path, called, content, unchanged=True)
     with store.transaction("human", f"remember {called}", dry_run=dry_run) as tx:
         tx.write(rel_path, content, expect=MISSING)
-    return Remembered(rel_path, called, content)
+    return StoredMemory(rel_path, called, content)
 
 
 def _title_slug(title: str) -> str:

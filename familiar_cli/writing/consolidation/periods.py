@@ -327,7 +327,7 @@ class Point(Struct, frozen=True):
     sources: tuple[str, ...]
 
 
-class Refused(Struct, frozen=True):
+class Rejection(Struct, frozen=True):
     """A proposal rejected by a rule.
 
     Args:
@@ -352,7 +352,7 @@ class DraftedSummary(Struct, frozen=True):
 
     summary: str
     points: tuple[Point, ...]
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[Rejection, ...] = ()
 
 
 class PlannedDigest(Struct, frozen=True):
@@ -382,7 +382,7 @@ class PlannedDigest(Struct, frozen=True):
     may_shrink: bool = False
 
 
-class Made(Struct, frozen=True):
+class FileResult(Struct, frozen=True):
     """Result of making a file.
 
     Args:
@@ -394,5 +394,5 @@ class Made(Struct, frozen=True):
 
     file: PlannedFile
     expect: str
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[Rejection, ...] = ()
     held: str = field(default="")

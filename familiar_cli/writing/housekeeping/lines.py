@@ -19,7 +19,7 @@ from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import links as page_links
 from familiar_cli.store.memory.pages import visible_lines
-from familiar_cli.store.memory.store.files import MemoryEntry, Skipped
+from familiar_cli.store.memory.store.files import MemoryEntry, Omission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -168,7 +168,7 @@ class Corpus(Struct, frozen=True, dict=True):
     notes: tuple[MemoryText, ...]
     hidden: tuple[MemoryText, ...]
     paths: frozenset[str]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[Omission, ...]
 
     @cached_property
     def names(self) -> page_links.PageNames:
@@ -399,13 +399,13 @@ def read_corpus(store: MemoryStore, on_file: Callable[[int], None] = lambda _: N
         if entry.size_bytes > MAX_BYTES:
             most = f"{MAX_BYTES // 1024**2} MB"
             skipped.append(
-                Skipped(entry.rel_path, f"is larger than {most}; only its size is checked")
+                Omission(entry.rel_path, f"is larger than {most}; only its size is checked")
             )
         else:
             try:
                 text = store.read_file(entry.rel_path)
             except FamiliarError as error:
-                skipped.append(Skipped(entry.rel_path, str(error)))
+                skipped.append(Omission(entry.rel_path, str(error)))
                 continue
         notes.append(
             MemoryText(entry.rel_path, text, entry.size_bytes, entry.modified, text.casefold())

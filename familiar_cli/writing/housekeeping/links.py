@@ -335,7 +335,7 @@ def _move_links(body: str, path: str) -> str:
 _MOST_STEPS: Final = 50
 
 
-class _Stated(Struct, frozen=True):
+class _LocatedRelation(Struct, frozen=True):
     """A relation with its location and the page it refers to."""
 
     note: MemoryText
@@ -348,7 +348,7 @@ def check_relations(corpus: Corpus, options: Options) -> Iterator[Finding]:
     del options
     table = next((note.text for note in corpus.notes if note.rel_path == RELATION_KINDS), "")
     kinds = kinds_of(table)
-    stated: list[_Stated] = []
+    stated: list[_LocatedRelation] = []
     for note in corpus.notes:
         if note.directory not in DIRS:
             continue
@@ -361,7 +361,7 @@ def check_relations(corpus: Corpus, options: Options) -> Iterator[Finding]:
                 "Write `- sister of [Robin](discord-42.md)`: a relation, then a link.",
             )
         leads = ((one, _target_page(one, note, corpus)) for one in lines.relations)
-        stated += (_Stated(note, one, target) for one, target in leads if target)
+        stated += (_LocatedRelation(note, one, target) for one, target in leads if target)
         yield from _find_wrong(note, lines.relations, corpus)
     yield from _find_contradictions(stated, kinds)
     yield from _find_circles(stated, kinds)
@@ -395,9 +395,9 @@ def _find_wrong(
         )
 
 
-def _find_contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
+def _find_contradictions(stated: list[_LocatedRelation], kinds: Kinds) -> Iterator[Finding]:
     """Yield findings for pairs of pages that each claim the same asymmetric relation."""
-    above: dict[tuple[str, str, str], _Stated] = {}
+    above: dict[tuple[str, str, str], _LocatedRelation] = {}
     for order, upper, lower, one in _current_steps(stated, kinds):
         above.setdefault((order, upper, lower), one)
     for (order, upper, lower), one in above.items():
@@ -414,7 +414,9 @@ def _find_contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Findin
             )
 
 
-def _current_steps(stated: list[_Stated], kinds: Kinds) -> Iterator[tuple[str, str, str, _Stated]]:
+def _current_steps(
+    stated: list[_LocatedRelation], kinds: Kinds
+) -> Iterator[tuple[str, str, str, _LocatedRelation]]:
     """Yield the order, the upper and the lower page of each relation that puts one above."""
     for one in stated:
         step = kinds.step(one.relation.relation)
@@ -423,9 +425,11 @@ def _current_steps(stated: list[_Stated], kinds: Kinds) -> Iterator[tuple[str, s
             yield step[0], *(ends if step[1] else ends[::-1]), one
 
 
-def _find_circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
+def _find_circles(stated: list[_LocatedRelation], kinds: Kinds) -> Iterator[Finding]:
     """Yield findings for impossible cycles of three or more pages, each once."""
-    below: dict[str, dict[str, dict[str, _Stated]]] = defaultdict(lambda: defaultdict(dict))
+    below: dict[str, dict[str, dict[str, _LocatedRelation]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     for order, upper, lower, one in _current_steps(stated, kinds):
         below[order][upper].setdefault(lower, one)
     for edges in below.values():
@@ -439,7 +443,7 @@ def _find_circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
             )
 
 
-def _found_circles(edges: dict[str, dict[str, _Stated]]) -> Iterator[tuple[str, ...]]:
+def _found_circles(edges: dict[str, dict[str, _LocatedRelation]]) -> Iterator[tuple[str, ...]]:
     """Yield each cycle once, from the page of it that comes first by path."""
     for start in sorted(edges):
         came: dict[str, str] = {}

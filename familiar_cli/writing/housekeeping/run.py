@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, ModelError, NotFoundError, UnusableReplyError
 from familiar_cli.base.text import harmless, nearest, one_line
 from familiar_cli.llm.asking import Asker, values_in
-from familiar_cli.store.memory.store.files import Skipped
+from familiar_cli.store.memory.store.files import Omission
 from familiar_cli.writing.housekeeping import dated_facts, duplicates, hazards, links, withdrawn
 from familiar_cli.writing.housekeeping.hazards import mask_secrets
 from familiar_cli.writing.housekeeping.lines import (
@@ -65,7 +65,7 @@ class CheckResults(Struct, frozen=True):
     findings: tuple[Finding, ...]
     checks: tuple[str, ...]
     files: int
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[Omission, ...]
 
 
 def look_through(
@@ -103,7 +103,9 @@ def look_through(
         try:
             ordered = sorted(of_it, key=lambda f: (f.paths, f.message))
         except ModuleNotFoundError as error:  # numpy, for which some machines have no wheel
-            skipped.append(Skipped(check.name, f"the check needs {error.name}, not installed here"))
+            skipped.append(
+                Omission(check.name, f"the check needs {error.name}, not installed here")
+            )
             continue
         findings += [_shorten_quotes(check.name, finding) for finding in ordered]
     return CheckResults(tuple(findings), tuple(c.name for c in checks), len(notes), tuple(skipped))

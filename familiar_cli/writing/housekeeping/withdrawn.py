@@ -45,13 +45,13 @@ def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
         if fallen:
             yield _withdrawn_finding(note, lines, fallen, numbering)
     if gone:
-        repeated = _Repeated(gone, standing)
+        repeated = _RepetitionFilter(gone, standing)
         for note in corpus.notes:
             if note.directory in DERIVED:
                 yield from _find_repeating(note, repeated)
 
 
-class _Repeated:
+class _RepetitionFilter:
     """Recognises sentences that repeat only withdrawn lines.
 
     Args:
@@ -82,7 +82,7 @@ class _Repeated:
         )
 
 
-def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
+def _find_repeating(note: MemoryText, repeated: _RepetitionFilter) -> Iterator[Finding]:
     """Yield a finding if a generated file repeats withdrawn lines."""
     texts = note.text.split("\n")
     whole, by_hand = list[int](), list[int]()

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, UnusableReplyError
 from familiar_cli.base.text import fold, harmless, one_line
-from familiar_cli.base.who.visibility import Viewed
+from familiar_cli.base.who.visibility import ViewerRecord
 from familiar_cli.llm.asking import Spent, values_in
 from familiar_cli.store.memory.layout import SESSIONS_DIR, TOPICS_DIR
 
@@ -30,7 +30,7 @@ REWRITES: Final = frozenset({"set_summary", "replace_section"})
 """What takes away words that were there."""
 
 
-class Batch(Viewed, frozen=True):
+class Batch(ViewerRecord, frozen=True):
     """The turns of one question to the model, oldest first.
 
     Args:

@@ -35,7 +35,7 @@ from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.facts import with_days, without_ended
 from familiar_cli.writing.writer.contract import Batch
-from familiar_cli.writing.writer.lore import LoreRail, LoreShown
+from familiar_cli.writing.writer.lore import LoreRail, ShownLore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -362,7 +362,7 @@ class Grounds(Struct, frozen=True, dict=True):
     topics: Sequence[str] = ()
     phrases: Phrases = ENGLISH
     numbering: memory_lines.Numbering = memory_lines.PLAIN
-    lore: tuple[LoreShown, ...] = ()
+    lore: tuple[ShownLore, ...] = ()
 
     @cached_property
     def lore_rail(self) -> LoreRail:

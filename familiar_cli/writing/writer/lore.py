@@ -28,7 +28,7 @@ _LEAST_NAME_CHARS: Final = 3
 _LINK: Final = re.compile(r"\[[^\[\]]*\]\([^()]*\)|\[\[[^\[\]]*\]\]|`[^`]*`")
 
 
-class LoreShown(Struct, frozen=True):
+class ShownLore(Struct, frozen=True):
     """An entry that was in the prompt of one of the turns.
 
     Args:
@@ -41,9 +41,9 @@ class LoreShown(Struct, frozen=True):
     text: str
 
 
-def read_lore(store: MemoryStore, rel_paths: Iterable[str]) -> tuple[LoreShown, ...]:
+def read_lore(store: MemoryStore, rel_paths: Iterable[str]) -> tuple[ShownLore, ...]:
     """Read the entries at these paths, skipping those that no longer exist."""
-    items: list[LoreShown] = []
+    items: list[ShownLore] = []
     for rel_path in rel_paths:
         try:
             page = parse_lore(store.read_file(rel_path))
@@ -52,11 +52,11 @@ def read_lore(store: MemoryStore, rel_paths: Iterable[str]) -> tuple[LoreShown, 
         names = [name for name in (page.title or "", *page.keys) if not is_expression(name)]
         names = sorted({name.strip() for name in names}, key=lambda name: (-len(name), name))
         long = tuple(n for n in names if len(n) >= _LEAST_NAME_CHARS or (not n.isascii() and n))
-        items.append(LoreShown(rel_path, page.title or "", long, page.body))
+        items.append(ShownLore(rel_path, page.title or "", long, page.body))
     return tuple(items)
 
 
-def lore_section(entries: Sequence[LoreShown], count: Callable[[str], int]) -> str:
+def lore_section(entries: Sequence[ShownLore], count: Callable[[str], int]) -> str:
     """Return the part of a prompt that shows entries, each shortened."""
     parts = []
     for entry in entries[:_MOST_ENTRIES]:
@@ -74,7 +74,7 @@ class LoreRail(Struct, frozen=True, dict=True):
         said: The stems of what people said, and of what every line may hold.
     """
 
-    entries: tuple[LoreShown, ...]
+    entries: tuple[ShownLore, ...]
     stems: Callable[[str], frozenset[str]]
     said: frozenset[str]
 

@@ -151,7 +151,7 @@ def user_message(
     channels: Sequence[str],
     roster: Roster,
     sessions: Mapping[str, tuple[int, ...]],
-    gathered: Gathered,
+    gathered: PromptFiles,
     transcript: str,
     told: str = "",
 ) -> str:
@@ -197,7 +197,7 @@ def cut_line(line: str, tokens: int, count: Callable[[str], int]) -> str:
     return cut(largest_fit(0, len(line), lambda end: count(cut(end)) <= tokens))
 
 
-def _memory_text(gathered: Gathered) -> str:
+def _memory_text(gathered: PromptFiles) -> str:
     files = [
         f'<memory file="{framed(s.rel_path, _LINE_CHARS)}" '
         f'complete="{"yes" if s.whole else "no"}">\n'
@@ -233,7 +233,7 @@ _MOST_TOPIC_NAMES: Final = 40
 _LEAST_WORD_CHARS: Final = 4
 
 
-class Gathered(Struct, frozen=True):
+class PromptFiles(Struct, frozen=True):
     """The files to show to the model, and the names of other topics.
 
     Args:
@@ -267,7 +267,7 @@ def gather_shown(
     room_tokens: int,
     count: Callable[[str], int],
     seen: Callable[[str, str], str],
-) -> Gathered:
+) -> PromptFiles:
     """Choose the files to show with a batch.
 
     Session files come first, then people, then topics that the turns mention. A long page of a
@@ -313,7 +313,7 @@ def gather_shown(
             room_tokens -= count(piece.shown) + _FILE_FRAME_TOKENS if piece.shown else 0
     others = tuple(p for p, _ in topics if not (p in files and files[p].shown))
     known = tuple(rel_path for rel_path, _ in topics)
-    return Gathered(files, others[:_MOST_TOPIC_NAMES], known, unreadable)
+    return PromptFiles(files, others[:_MOST_TOPIC_NAMES], known, unreadable)
 
 
 def _parts_seen(text: str, rel_path: str, viewer: Viewer) -> frozenset[str] | None:

@@ -26,14 +26,14 @@ from familiar_cli.base.errors import FamiliarError, RefusedError, RemoteDamagedE
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import HistoryStore
-from familiar_cli.sync.sealing import Sealing
+from familiar_cli.sync.sealing import FileCipher
 from tests.support.serving import serving, user
 from tests.support.world import data, home, run
 from tests.support.writing import ANNA, talked
 
 
 def target(address: object, *recipients: str, key: str = "") -> BackupTarget:
-    return BackupTarget(str(address), Sealing(recipients, lambda: key))
+    return BackupTarget(str(address), FileCipher(recipients, lambda: key))
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_backup_that_breaks_off_is_none(ada, tmp_path) -> None:
     made = back_up(ada, place)
     run("memory", "append", "topics/tea.md", "- and oolong")
     with pytest.raises(FamiliarError, match="full"):
-        back_up(ada, Full(str(tmp_path / "copy"), Sealing((), str)))
+        back_up(ada, Full(str(tmp_path / "copy"), FileCipher((), str)))
     assert verify_backups(place)[0] == [f"ada/{made.name}"]
     assert back_up(ada, place).written_bytes > 0
 

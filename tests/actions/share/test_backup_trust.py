@@ -15,7 +15,7 @@ from familiar_cli.base.config.home import FamiliarPaths, ensure_instance
 from familiar_cli.base.errors import RemoteDamagedError
 from familiar_cli.base.files import inflate
 from familiar_cli.store.journal.repository import Repository
-from familiar_cli.sync.sealing import Sealing
+from familiar_cli.sync.sealing import FileCipher
 from tests.support.world import home, own, run
 from tests.support.writing import talked
 
@@ -121,7 +121,7 @@ def test_a_manifest_names_nothing_outside_its_target(copy) -> None:
     odd = Manifest("../else", "2026-01-01", (BackedUpFile("a", 0, "0" * 64, ()),))
     with pytest.raises(RemoteDamagedError, match="not the name of a file"):
         Manifest.from_bytes(odd.to_bytes())
-    target = BackupTarget(str(copy), Sealing((), lambda: ""))
+    target = BackupTarget(str(copy), FileCipher((), lambda: ""))
     assert target.familiars() == ["ada"]
     assert home().is_dir()
 
@@ -166,4 +166,4 @@ def test_a_move_that_is_cut_off_before_its_backup_leaves_the_familiar_as_it_was(
         if step == "_retire":
             assert "delete 'moved.txt'" in shown.output
             assert "delete 'moved.txt'" in run("doctor").output
-    assert backup.list_backups(BackupTarget(target, Sealing((), lambda: "")))
+    assert backup.list_backups(BackupTarget(target, FileCipher((), lambda: "")))

@@ -14,7 +14,7 @@ import pytest
 
 from familiar_cli.base.errors import FamiliarError, LockedError
 from familiar_cli.base.times import clock
-from familiar_cli.store.journal.finish import Pending, write_mark
+from familiar_cli.store.journal.finish import PendingChange, write_mark
 from familiar_cli.store.journal.objects import git_object
 from familiar_cli.store.journal.repository import encode_commit, rewrite_tree
 from familiar_cli.store.memory.merge.files import conflicts_in
@@ -78,7 +78,7 @@ def break_off(world: World, *, done: int = 1) -> str:
     commit = world.commit("second", "memory_writer", a="a 2\n", b="b 2\n")
     for path in list(files)[done:]:
         world.by_hand(path, files[path].replace(b"2", b"1"))
-    write_mark(world.journal.path, Pending(base, commit), dying.Disk())
+    write_mark(world.journal.path, PendingChange(base, commit), dying.Disk())
     return commit
 
 
@@ -131,7 +131,7 @@ class TestWhoeverComesNextFinishes:
     def test_a_mark_that_a_power_failure_brought_back_changes_nothing(self, world) -> None:
         commit = break_off(world, done=2)
         world.again().store.append_file("c.md", "more\n")
-        mark = Pending(world.journal.repository.commit(commit).parent, commit)
+        mark = PendingChange(world.journal.repository.commit(commit).parent, commit)
         write_mark(world.journal.path, mark, dying.Disk())
         assert world.again().store.read_file("c.md") == "c\nmore\n"
         assert world.again().messages() == ["append c.md", "second", "first"]
@@ -142,7 +142,7 @@ class TestAPersonsEditWins:
         base = world.commit("first", a="# A\n\n- old\n")
         commit = world.commit("merge desk", "sync", a="# A\n\n- old\n- from the desk\n")
         world.by_hand("a.md", "# A\n\n- old\n- typed\n")
-        write_mark(world.journal.path, Pending(base, commit), dying.Disk())
+        write_mark(world.journal.path, PendingChange(base, commit), dying.Disk())
         other = world.again()
         other.store.catch_up()
         assert other.store.read_file("a.md") == "# A\n\n- old\n- typed\n- from the desk\n"
@@ -167,7 +167,7 @@ class TestAPersonsEditWins:
     def test_dying_while_finishing_asks_no_second_time(self, world) -> None:
         commit = break_off(world)
         world.by_hand("b.md", "by hand\n")
-        mark = Pending(world.journal.repository.commit(commit).parent, commit)
+        mark = PendingChange(world.journal.repository.commit(commit).parent, commit)
         for _ in range(3):
             write_mark(world.journal.path, mark, dying.Disk())
             assert world.again().store.read_file("conflicts/b.md") == "b 2\n"
@@ -185,7 +185,7 @@ class TestAPersonsEditWins:
         commit = world.commit("second", "sync", a=None, b=None)
         world.by_hand("a.md", "- a\n- typed\n")
         world.by_hand("b.md", "- b\n")
-        write_mark(world.journal.path, Pending(base, commit), dying.Disk())
+        write_mark(world.journal.path, PendingChange(base, commit), dying.Disk())
         other = world.again()
         assert other.store.read_file("a.md") == "- a\n- typed\n"
         assert not other.store.exists("b.md")
@@ -292,12 +292,12 @@ class TestAMarkThatCannotBeUsed:
         (world.root / "journal.git" / PENDING_MARK).write_text("{", encoding="utf-8")
         assert again.store.read_file("a.md") == "2"
         world.by_hand("a.md", "1")
-        write_mark(world.journal.path, Pending(base, commit), dying.Disk())
+        write_mark(world.journal.path, PendingChange(base, commit), dying.Disk())
         assert again.store.read_file("a.md") == "2"
 
     def test_also_when_its_commit_is_missing(self, world) -> None:
         base = world.commit("first", a="1")
-        mark = Pending(base, "f" * 40)
+        mark = PendingChange(base, "f" * 40)
         write_mark(world.journal.path, mark, dying.Disk())
         with pytest.raises(FamiliarError, match="damaged"):
             world.again().store.append_file("a.md", "2")
@@ -308,7 +308,7 @@ class TestAMarkThatCannotBeUsed:
     )
     def test_makes_no_name_that_the_memory_refuses(self, world, name) -> None:
         base = world.commit("first", a="1\n")
-        mark = Pending(base, forged(world, base, name))
+        mark = PendingChange(base, forged(world, base, name))
         write_mark(world.journal.path, mark, dying.Disk())
         with pytest.raises(FamiliarError, match="damaged"):
             world.again().store.append_file("a.md", "2")

@@ -23,7 +23,12 @@ from familiar_cli.store.memory.layout import PEOPLE_DIR, SUFFIXES, TOPICS_DIR, i
 from familiar_cli.store.memory.pages.front_matter import listed_aliases
 from familiar_cli.store.memory.pages.imported import ImportedPages
 from familiar_cli.store.memory.pages.visible_lines import with_owners_audience
-from familiar_cli.store.memory.store.files import Applied, Skipped, parse_new_path, parse_old_path
+from familiar_cli.store.memory.store.files import (
+    Omission,
+    WriteResult,
+    parse_new_path,
+    parse_old_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -319,7 +324,7 @@ class Relabel(Struct, frozen=True):
     new: str
 
 
-class Relinking(Struct, frozen=True, dict=True):
+class LinkChanges(Struct, frozen=True, dict=True):
     """Changes to apply to links.
 
     Args:
@@ -407,7 +412,7 @@ class Relinking(Struct, frozen=True, dict=True):
         return _CANVAS_TEXT.sub(changed, text)
 
 
-class Relinked(Struct, frozen=True):
+class RelinkedFile(Struct, frozen=True):
     """A file with updated links.
 
     Args:
@@ -430,9 +435,9 @@ class MoveResult(Struct, frozen=True):
         skipped: Unreadable files, whose links are unchanged.
     """
 
-    applied: Applied
+    applied: WriteResult
     relinked: tuple[str, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[Omission, ...]
 
 
 class LinkedPages:
@@ -459,7 +464,7 @@ class LinkedPages:
                 try:
                     text = (read or store.read_file)(rel_path)
                 except FamiliarError as error:
-                    skipped.append(Skipped(rel_path, str(error)))
+                    skipped.append(Omission(rel_path, str(error)))
                     continue
                 self.texts[rel_path] = text or ""
         self.skipped: Final = tuple(skipped)
@@ -470,7 +475,7 @@ class LinkedPages:
         pages = {path: text for path, text in self.texts.items() if not path.endswith(CANVAS)}
         return PageNames(self.paths, pages)
 
-    def relinked(self, change: Relinking, *, moved: bool = True) -> Iterator[Relinked]:
+    def relinked(self, change: LinkChanges, *, moved: bool = True) -> Iterator[RelinkedFile]:
         """Yield each file whose links change.
 
         Args:
@@ -480,7 +485,7 @@ class LinkedPages:
         for rel_path, text in self.texts.items():
             after = change.text(text, rel_path, change.to.get(rel_path) if moved else None)
             if after != text:
-                yield Relinked(rel_path, text, after)
+                yield RelinkedFile(rel_path, text, after)
 
 
 def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) -> MoveResult:
@@ -490,11 +495,11 @@ def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) ->
     """
     old, new = parse_old_path(old), parse_new_path(new)
     pages = LinkedPages(store)
-    changed: list[Relinked] = []
+    changed: list[RelinkedFile] = []
     if old in pages.paths and new not in pages.paths:
         texts = {new if path == old else path: text for path, text in pages.texts.items()}
         after = PageNames((pages.paths - {old}) | {new}, texts)
-        changed += pages.relinked(Relinking(pages.names, after, {old: new}))
+        changed += pages.relinked(LinkChanges(pages.names, after, {old: new}))
     with store.transaction("human", f"mv {old} {new}", dry_run=dry_run) as tx:
         tx.move(old, new)
         for file in changed:

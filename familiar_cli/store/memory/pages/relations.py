@@ -39,7 +39,7 @@ from familiar_cli.store.memory.pages.front_matter import listed_aliases
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from familiar_cli.store.memory.store.files import Skipped
+    from familiar_cli.store.memory.store.files import Omission
     from familiar_cli.store.memory.store.store import MemoryStore
 
 SECTION: Final = "relations"
@@ -302,7 +302,7 @@ class Graph(Struct, frozen=True):
     files: tuple[str, ...]
     links: tuple[Link, ...]
     broken: tuple[Link, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[Omission, ...]
 
     def around(self, rel_path: str, depth: int = 1) -> list[LinkStep]:
         """Return the files within `depth` links of `rel_path`, in either direction, nearest first.

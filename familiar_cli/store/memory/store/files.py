@@ -95,7 +95,7 @@ class GrepHit(Struct, frozen=True):
     end: int
 
 
-class Skipped(Struct, frozen=True):
+class Omission(Struct, frozen=True):
     """Something a walk or a search could not use, and why."""
 
     rel_path: str
@@ -106,18 +106,18 @@ class FileListing(NamedTuple):
     """All files below a directory, sorted by path, and what had to be left out."""
 
     files: tuple[MemoryEntry, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[Omission, ...]
 
 
 class GrepResult(Struct, frozen=True):
     """What a search gave, sorted by path and line; `truncated` when there was more to find."""
 
     hits: tuple[GrepHit, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[Omission, ...]
     truncated: bool
 
 
-class Applied(Struct, frozen=True):
+class WriteResult(Struct, frozen=True):
     """What a transaction did (or would do), each sorted by path.
 
     Args:
@@ -166,7 +166,7 @@ class AbsentVersion(NamedTuple):
         return self.id == journal_id and self.here == (id_here or "")
 
 
-class Joined(NamedTuple):
+class IncomingCommits(NamedTuple):
     """What came from other instances, and a transaction makes a part of this one.
 
     Args:

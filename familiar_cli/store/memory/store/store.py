@@ -295,7 +295,7 @@ class MemoryStore:
         *,
         dry_run: bool = False,
         trailers: Mapping[str, str] | None = None,
-        joined: files.Joined | None = None,
+        joined: files.IncomingCommits | None = None,
     ) -> Iterator[Transaction]:
         """Stage changes in a `with` block, applying all on success and none on error.
 
@@ -553,7 +553,7 @@ class Journal(Protocol):
         message: str,
         changes: Sequence[files.StoredChange],
         trailers: Mapping[str, str],
-        joined: files.Joined | None = None,
+        joined: files.IncomingCommits | None = None,
     ) -> None:
         """Record the change durably, after validation and before any file is touched."""
 

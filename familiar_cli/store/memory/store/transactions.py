@@ -78,14 +78,14 @@ class Transaction:
         source: str,
         message: str,
         trailers: Mapping[str, str] | None = None,
-        joined: files.Joined | None = None,
+        joined: files.IncomingCommits | None = None,
     ) -> None:
         self.joined: Final = joined
         self.source: Final = source
         self.message: Final = message
         self.trailers: Final = dict(trailers or {})
         self.steps: Final[list[StagedStep]] = []
-        self._result: files.Applied | None = None
+        self._result: files.WriteResult | None = None
 
     def write(
         self,
@@ -132,7 +132,7 @@ class Transaction:
         self.steps.append(StagedStep("move", old, to=new, expect=expect))
 
     @property
-    def result(self) -> files.Applied:
+    def result(self) -> files.WriteResult:
         """The result of the transaction.
 
         Raises:
@@ -142,7 +142,7 @@ class Transaction:
             raise errors.FamiliarError("The transaction was not applied, so it has no result")
         return self._result
 
-    def finish(self, result: files.Applied) -> None:
+    def finish(self, result: files.WriteResult) -> None:
         """Set the result. Only the store calls this."""
         self._result = result
 
@@ -428,7 +428,7 @@ class WritePlan(Struct, frozen=True):
     """
 
     changes: tuple[files.StoredChange, ...]
-    result: files.Applied
+    result: files.WriteResult
     seen: Mapping[str, files.Signature | None]
     leftovers: tuple[str, ...]
 
@@ -470,7 +470,7 @@ def make_plan(tree: files.Tree, limits: files.Limits, steps: Iterable[StagedStep
     for step in steps:
         staged.apply_step(step)
     touched = staged.changes()
-    result = files.Applied(
+    result = files.WriteResult(
         tuple(c.rel_path for c in touched if c.after is not None and c.after != c.before),
         tuple(c.rel_path for c in touched if c.after is not None and c.after == c.before),
         tuple(c.rel_path for c in touched if c.before is not None and c.after is None),

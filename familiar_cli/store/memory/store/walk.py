@@ -25,7 +25,7 @@ from familiar_cli.store.memory.store.files import (
     GrepResult,
     Limits,
     MemoryEntry,
-    Skipped,
+    Omission,
     Tree,
     is_private,
     locate_path,
@@ -53,7 +53,7 @@ _JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: a directory link on Window
 
 def scan_files(
     tree: Tree, rel_path: str, *, hidden: bool
-) -> tuple[list[tuple[str, str]], list[Skipped]]:
+) -> tuple[list[tuple[str, str]], list[Omission]]:
     """List each plain file at or below `rel_path` with its real path, and the rest.
 
     Both lists are sorted.
@@ -83,7 +83,7 @@ def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
         try:
             files.append(_memory_entry(name, os.lstat(path), looked_ns, is_dir=False))
         except OSError as error:
-            skipped.append(Skipped(name, reason_of(error)))
+            skipped.append(Omission(name, reason_of(error)))
     return FileListing(tuple(files), tuple(sorted(skipped, key=lambda s: s.rel_path)))
 
 
@@ -154,7 +154,7 @@ class _Finder:
         self._root = root
         self._hidden = hidden
         self.files: list[tuple[str, str]] = []
-        self.skipped: list[Skipped] = []
+        self.skipped: list[Omission] = []
 
     def run(self, start: str, prefix: str) -> None:
         waiting = [(start, prefix)]
@@ -190,7 +190,7 @@ class _Finder:
 
     def _skip(self, rel_path: str, reason: str) -> None:
         text = os.fsencode(rel_path).decode("utf-8", errors="backslashreplace")
-        self.skipped.append(Skipped(text, reason))
+        self.skipped.append(Omission(text, reason))
 
     def _where_to(self, path: str) -> str:
         real = os.path.realpath(path)
@@ -250,7 +250,7 @@ class Listing(NamedTuple):
     """
 
     folders: tuple[DirectoryEntry, ...]
-    closed: tuple[Skipped, ...]
+    closed: tuple[Omission, ...]
     looked_ns: int
 
     def digest(self) -> str:
@@ -288,7 +288,7 @@ def list_all(root: str) -> Listing:
         except OSError as error:
             if not prefix:  # nothing at all was seen: that is no empty directory
                 raise unreadable_directory("", error) from error
-            closed.append(Skipped(prefix.rstrip("/"), reason_of(error)))
+            closed.append(Omission(prefix.rstrip("/"), reason_of(error)))
             continue
         folders.append(DirectoryEntry(prefix, *_stat_entries(entries)))
         waiting += [
@@ -352,7 +352,7 @@ def grep_files(
             if len(hits) > limits.max_results:
                 break
         else:
-            skipped.append(Skipped(name, text.reason))
+            skipped.append(Omission(name, text.reason))
     truncated = len(hits) > limits.max_results
     skipped.sort(key=lambda s: s.rel_path)
     return GrepResult(tuple(hits[: limits.max_results]), tuple(skipped), truncated)
@@ -459,20 +459,20 @@ def _text_lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _text_of(path: str) -> str | Skipped:
+def _text_of(path: str) -> str | Omission:
     """Return a file's text with plain newlines at line ends, or why it has none."""
     try:
         content = _read_if_small(path)
     except OSError as error:
-        return Skipped(path, f"cannot be read: {error.strerror or error}")
+        return Omission(path, f"cannot be read: {error.strerror or error}")
     if content is None:
-        return Skipped(path, too_large_to_read(os.stat(path)))
+        return Omission(path, too_large_to_read(os.stat(path)))
     if b"\0" in content:
-        return Skipped(path, "is binary")
+        return Omission(path, "is binary")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        return Skipped(path, f"is not UTF-8 text (byte {error.start})")
+        return Omission(path, f"is not UTF-8 text (byte {error.start})")
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     return text.removeprefix("\ufeff")

@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from familiar_cli.store.memory.pages.links import (
+    LinkChanges,
     PageNames,
     Relabel,
-    Relinking,
     move_with_links,
     places_in,
     unhidden_text,
@@ -35,7 +35,7 @@ def after_move(text: str, *more: str, at: str = "notes.md", old: str = OLD, new:
     """Return a page as it is when `old` became `new` in a memory that also holds `more`."""
     was = dict.fromkeys((old, at, *more), "")
     now = {new if path == old else path: said for path, said in was.items()}
-    change = Relinking(PageNames(was, was), PageNames(now, now), {old: new})
+    change = LinkChanges(PageNames(was, was), PageNames(now, now), {old: new})
     return change.text(text, at, new if at == old else None)
 
 
@@ -115,13 +115,15 @@ def test_front_matter_stays_yaml(quoted, after) -> None:
 def test_what_a_page_calls_itself_goes_on_leading_to_it() -> None:
     was = {OLD: "# Tea time\n", "notes.md": ""}
     now = {"topics/x.md": "# Tea time\n", "notes.md": "", "tea time.md": ""}
-    change = Relinking(PageNames(was, was), PageNames(now, now), {OLD: "topics/x.md"})
+    change = LinkChanges(PageNames(was, was), PageNames(now, now), {OLD: "topics/x.md"})
     assert change.text("[[Tea time]] [[tea time|t]]", "notes.md") == "[[x|Tea time]] [[x|t]]"
 
 
 def test_a_new_title_is_shown_by_links_that_showed_the_old_one() -> None:
     was, now = {"p.md": "# Bob\n"}, {"p.md": "# Rob\n"}
-    change = Relinking(PageNames(was, was), PageNames(now, now), {}, Relabel("p.md", "Bob", "Rob"))
+    change = LinkChanges(
+        PageNames(was, was), PageNames(now, now), {}, Relabel("p.md", "Bob", "Rob")
+    )
     told = change.text("[[Bob]] [[p|Bob]] [[Bob|him]] [Bob](p.md) [he](p.md)", "notes.md")
     assert told == "[[Rob]] [[p|Rob]] [[p|him]] [Rob](p.md) [he](p.md)"
 
@@ -196,7 +198,7 @@ def test_every_link_leads_to_the_same_file_after_any_move(paths, data) -> None:
     before = PageNames(was, was)
     now_there = {to.get(path, path): text for path, text in was.items()}
     after = PageNames(now_there, now_there)
-    change = Relinking(before, after, to)
+    change = LinkChanges(before, after, to)
     for path, text in was.items():
         told = change.text(text, path, to.get(path, path))
         expected = [to.get(t, t) if t else t for t in led_to(text, path, before)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.base.text import sha256_of
-from familiar_cli.store.memory.store.files import MISSING, Applied, StoredChange
+from familiar_cli.store.memory.store.files import MISSING, StoredChange, WriteResult
 from familiar_cli.store.memory.store.store import MemoryStore
 
 
@@ -33,7 +33,7 @@ def test_the_result_says_what_was_done(store) -> None:
         tx.append("moved.md", "y")
         tx.write("gone.md", "x")
         tx.delete("gone.md")
-    assert tx.result == Applied(("moved.md", "new.md"), ("same.md",), ("old.md",))
+    assert tx.result == WriteResult(("moved.md", "new.md"), ("same.md",), ("old.md",))
     assert contents(store) == {"moved.md": b"xy", "new.md": b"x", "same.md": b"x"}
 
 
@@ -63,7 +63,7 @@ def test_one_refused_change_refuses_all(store) -> None:
 def test_a_dry_run_checks_and_tells_but_changes_nothing(store, tmp_path) -> None:
     with store.transaction("test", "dry", dry_run=True) as tx:
         tx.write("a/b.md", "x")
-    assert tx.result == Applied(written=("a/b.md",))
+    assert tx.result == WriteResult(written=("a/b.md",))
     with pytest.raises(NotFoundError), store.transaction("test", "dry", dry_run=True) as tx:
         tx.delete("b.md")
     assert list(tmp_path.iterdir()) == []
@@ -72,7 +72,7 @@ def test_a_dry_run_checks_and_tells_but_changes_nothing(store, tmp_path) -> None
 def test_an_empty_transaction_does_nothing(store, tmp_path) -> None:
     with store.transaction("test", "nothing") as tx:
         pass
-    assert tx.result == Applied()
+    assert tx.result == WriteResult()
     assert list(tmp_path.iterdir()) == []
 
 
