@@ -91,14 +91,24 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
         os.close(descriptor)
 
 
-def read_record(path: str | Path, kind: type[_T]) -> _T | None:
-    """Read a file of JSON that can be made again; None if it is missing, or holds no `kind`."""
+def read_record(
+    path: str | Path, kind: type[_T], damaged: Callable[[], Exception] | None = None
+) -> _T | None:
+    """Read a file of JSON; None if it is missing, or, where it can be made again, holds no `kind`.
+
+    Args:
+        damaged: Makes the error for a file that cannot be made again.
+    """
     import json  # noqa: PLC0415  # starting is quicker without it
 
     try:
         # `json` takes what an editor may leave: a byte order mark, or half a character.
         return msgspec.convert(json.loads(read_plain(path)), kind)
-    except (OSError, ValueError, RecursionError, msgspec.ValidationError):
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        if damaged:
+            raise damaged() from error
         return None
 
 

@@ -417,14 +417,15 @@ def known_orders(paths: FamiliarPaths) -> list[ForgetOrder]:
 
 def _read_orders(paths: FamiliarPaths) -> dict[str, list[str]]:
     path = paths.root.parent / ORDERS_FILE
-    orders = read_record(path, dict[str, list[str]])
-    if orders is None and os.path.lexists(path):
-        raise BadInputError(
-            f"{ORDERS_FILE!r} in the home is damaged, so it is unknown who was forgotten; nothing "
-            "was changed",
-            hint="Restore it from a copy of the home, or delete it to go on without it.",
-        )
-    return orders or {}
+    return read_record(path, dict[str, list[str]], _damaged_orders) or {}
+
+
+def _damaged_orders() -> BadInputError:
+    return BadInputError(
+        f"{ORDERS_FILE!r} in the home is damaged, so it is unknown who was forgotten; nothing was "
+        "changed",
+        hint="Restore it from a copy of the home, or delete it to go on without it.",
+    )
 
 
 def _note_order(paths: FamiliarPaths, order: ForgetOrder) -> None:

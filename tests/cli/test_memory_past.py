@@ -214,3 +214,15 @@ def test_cat_finishes_what_a_crash_cut_short_and_loads_no_dulwich(memory) -> Non
     mark.write_text(json.dumps({"base": middle, "commit": newest}), encoding="utf-8")
     assert spawn("memory", "cat", "people/alice.md").stdout == whole
     assert not mark.exists()
+
+
+def test_a_damaged_record_of_files_that_cannot_be_here_deletes_nothing(memory) -> None:
+    before = ids()
+    record = memory.parent / "journal.git" / "familiar-absent"
+    record.write_bytes(b'{"people/')
+    (memory / "people" / "alice.md").unlink()
+    assert "could not be committed: The journal is damaged: 'fami" in run("memory", "log").stderr
+    assert ids() == before
+    assert run("doctor").exit_code == 7
+    record.unlink()
+    assert ids()[1:] == before

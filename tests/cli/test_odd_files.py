@@ -39,6 +39,7 @@ PLACES = {
     "journal.git/familiar-pending": (("memory", "log"), ("memory", "ls")),
     "journal.git/familiar-seen.json": (("memory", "log"), ("doctor",)),
     "journal.git/familiar-looked": (("memory", "ls"),),
+    "journal.git/familiar-absent": (("memory", "log"), ("doctor",)),
 }
 CASES = [(place, argv) for place, commands in PLACES.items() for argv in commands]
 

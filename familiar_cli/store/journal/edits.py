@@ -25,7 +25,7 @@ from familiar_cli.base.files import (
     write_whole,
 )
 from familiar_cli.base.times import clock
-from familiar_cli.store.journal.objects import GitObject, git_object, object_id
+from familiar_cli.store.journal.objects import GitObject, git_object, journal_damaged, object_id
 from familiar_cli.store.journal.repository import (
     LENGTHS,
     Entry,
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
+    from familiar_cli.base.errors import FamiliarError
+
 
 ABSENT_FILE: Final = "familiar-absent"
 
@@ -52,12 +54,24 @@ CANNOT_BE_HERE: Final = "its name or size is not possible on this machine"
 
 
 def list_absent(repository: Repository) -> dict[str, files.AbsentVersion]:
-    """Return the absent files by path; empty when unknown.
+    """Return the absent files by path.
 
     An entry is stale when its content is not what the journal has now.
+
+    Raises:
+        FamiliarError: The record is damaged: such files would be taken for deleted.
     """
     path = os.path.join(repository.path, ABSENT_FILE)
-    return read_record(path, dict[str, files.AbsentVersion]) or {}
+    return read_record(path, dict[str, files.AbsentVersion], _damaged_absent) or {}
+
+
+def _damaged_absent() -> FamiliarError:
+    error = journal_damaged(f"{ABSENT_FILE!r} makes no sense")
+    error.hint = (
+        f"Restore {ABSENT_FILE!r} in journal.git from a backup. If it is deleted, files from other "
+        "machines that cannot be on this one are recorded as deleted by hand."
+    )
+    return error
 
 
 def refused_files(repository: Repository) -> dict[str, str]:
