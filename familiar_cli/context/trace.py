@@ -322,7 +322,7 @@ class Trace(Struct, frozen=True, kw_only=True):
             )
         try:
             return msgspec.convert(complete_record(record), cls)
-        except (ValueError, msgspec.ValidationError) as error:
+        except ValueError as error:
             why = str(error)
             raise damaged_record(origin, why[:1].lower() + why[1:]) from error
 

@@ -140,7 +140,7 @@ class Manifest(Struct, frozen=True):
                     hint="Install a newer version of the program.",
                 )
             return _with_plain_names(msgspec.json.decode(text, type=cls))
-        except (ValueError, EOFError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
+        except (ValueError, EOFError, zlib.error, RecursionError) as error:
             why = one_line(str(error), 200)
             raise errors.RemoteDamagedError(f"The manifest is damaged: {why}") from error
 

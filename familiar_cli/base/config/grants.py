@@ -224,7 +224,7 @@ class GrantFile:
         try:
             content = read_plain(self._path, _MOST_BYTES)
             return msgspec.convert(json.loads(content), _GrantRows).tokens
-        except (OSError, ValueError, msgspec.ValidationError) as error:
+        except (OSError, ValueError) as error:
             raise ConfigError(
                 f"The tokens in {str(self._path)!r} cannot be read: {error}",
                 hint="Delete the file, and make the tokens again with `familiar serve token add`.",
