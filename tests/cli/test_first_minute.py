@@ -26,7 +26,7 @@ def test_a_word_of_the_last_of_3000_new_files_is_found_within_ten_seconds() -> N
 
 
 def test_a_prompt_quotes_what_is_not_indexed_yet(monkeypatch) -> None:
-    monkeypatch.setattr("familiar_cli.actions.talk.prompt._REFRESH_SHARE", 0.0)
+    monkeypatch.setattr("familiar_cli.actions.talk.prompt.REFRESH_SHARE", 0.0)
     memory = live("ada") / "memory"
     (memory / "zz.md").write_text("# Zoo\n\nThe quokka sleeps in the willow.\n")
     shown = run("ask", "Where does the quokka sleep?", "--dry-run")

@@ -83,7 +83,7 @@ def test_help_names_pages_that_exist() -> None:
     assert [page for page in pages if not (_FOLDER / page["path"]).is_file()] == []
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("remindr", "reminder"), ("lorbook", "lorebook")])
+@pytest.mark.parametrize(("typed", "meant"), [("remidner", "reminder"), ("lorbook", "lorebook")])
 def test_a_word_that_nothing_mentions_is_corrected(typed, meant) -> None:
     corrected, right = run("help", typed), run("help", meant)
     assert f"Did you mean {meant!r}?" in corrected.stderr

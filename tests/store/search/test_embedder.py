@@ -143,6 +143,7 @@ def test_a_model_that_was_optimised_for_long_work_stays_so(minilm_cache) -> None
     assert fresh._encoder.optimised
 
 
+@pytest.mark.posix
 def test_a_packed_model_is_unpacked_once_and_a_damaged_copy_is_deleted(minilm, tmp_path) -> None:
     from familiar_cli.store.search.embedder import Encoder
 
