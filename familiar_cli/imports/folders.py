@@ -203,7 +203,7 @@ def plan_folder(
     hidden = {page.source for page in pages if page.is_hidden}
     sources = {page.source for page in pages if not page.is_hidden}
     gone = [
-        f"{source!r} is no longer in the folder; its file in memory is kept"
+        f"{source!r} is no longer in the folder; its file in memory is kept{draft.moved_to(source)}"
         for source in (draft.old.keys() - folder.files.keys() if is_whole else ())
     ]
     report = import_plan.ImportReport(
@@ -313,6 +313,19 @@ class _FolderDraft:
     def _note(self, what: str, page: FolderPage) -> None:
         if not page.is_hidden:
             self.shown[what].append(page.rel_path)
+
+    def moved_to(self, source: str) -> str:
+        """Name the one new file of the folder that a missing one may have become."""
+        was, name = self.old[source], source.rpartition("/")[2]
+        found = [
+            other
+            for other in self.new.keys() - self.old.keys()
+            if other.rpartition("/")[2] == name or self.new[other].sha256 == was.sha256
+        ]
+        if len(found) != 1 or not self._store.exists(was.original):
+            return ""
+        command = f"familiar memory rm {typed(was.original)}"
+        return f" (is it now {found[0]!r}? `{command}` removes the old one)"
 
     def check_allowed(self) -> None:
         """Refuse changes that are not allowed. Nothing has been written yet."""

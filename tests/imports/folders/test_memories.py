@@ -14,6 +14,7 @@ from familiar_cli.imports.folders import (
     import_tree,
     read_tree,
     tier_of,
+    vault_tree,
 )
 from familiar_cli.store.memory.pages.items import bullet_items, key_of, merge_bullets
 from familiar_cli.store.memory.store.store import MemoryStore
@@ -123,6 +124,21 @@ def test_a_changed_tree_is_refused_until_update(store) -> None:
     with pytest.raises(RefusedError, match="would change"):
         take(store, {"yearly/2025.md": b"b\n"})
     assert take(store, {"yearly/2025.md": b"b\n"}, update=True).written == ("yearly/2025.md",)
+
+
+def test_a_note_that_may_have_moved_is_named_with_its_old_copy(store) -> None:
+    notes = {"a/tea.md": b"Green.\n", "b/rye.md": b"Rye.\n", "b/oat.md": b"Oat.\n"}
+    import_tree(store, FolderContents(notes), FolderImportOptions(), vault_tree("v"))
+    moved = {"drinks/tea.md": b"Green, or mint.\n", "b/bread.md": b"Rye.\n"}
+    done = import_tree(store, FolderContents(moved), FolderImportOptions(), vault_tree("v"))
+    paths = ("a/tea.md", "b/rye.md")
+    tea, rye = (f"`familiar memory rm {path}` removes the old one)" for path in paths)
+    kept = "is no longer in the folder; its file in memory is kept"
+    assert done.warnings == (
+        f"'a/tea.md' {kept} (is it now 'drinks/tea.md'? {tea}",
+        f"'b/oat.md' {kept}",
+        f"'b/rye.md' {kept} (is it now 'b/bread.md'? {rye}",
+    )
 
 
 def test_a_dry_run_changes_nothing(store) -> None:
