@@ -8,10 +8,12 @@ import re
 import pytest
 
 from familiar_cli.actions.talk.channels import audience_for, hear
+from familiar_cli.base.errors import NotFoundError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.llm.types import Completion, ScriptedModel
+from familiar_cli.servers.mcp.reading_tools import why
 from familiar_cli.servers.mcp.tool import Caller, see
 from tests.support.world import data, home, live, run
 
@@ -77,6 +79,19 @@ def test_one_pass_writes_a_public_session_apart_from_the_owners(robin) -> None:
     familiar = Familiar.load_from_disk(home(), "ada")
     seen = see(Caller(familiar), f"sessions/{apart.name}")
     assert (seen.text in apart.read_text(), seen.file.rel_path) == (True, f"sessions/{apart.name}")
+    assert run("ask", "Bread?", "--as", "discord:anna", "--channel", "town").exit_code == 0
+    for path in (f"sessions/@all/{apart.name}", f"./sessions/@all/{apart.name}"):
+        with pytest.raises(NotFoundError, match="no memory file"):
+            why(Caller(familiar), {"subject": path})
+    assert "@all" not in str(why(Caller(familiar), {"subject": f"sessions/{apart.name}"}))
+
+
+def test_a_strangers_search_does_not_tell_that_private_turns_wait(robin) -> None:
+    argv, shown = ("search", "zebras", "--as", "discord:anna", "--json"), list[dict[str, object]]()
+    for _ in range(2):
+        shown.append(json.loads(run(*argv).stdout)["data"] | {"elapsed_ms": 0})
+        assert run("write-memory", "--newest").exit_code == 0
+    assert shown[0] == shown[1]
 
 
 def test_a_strangers_prompt_holds_nothing_that_the_owner_said(robin) -> None:

@@ -284,7 +284,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
         is_part = holds_back(before, writer.viewer, rel_path)
         if is_part and writer.viewer.is_owner:
             raise errors.RefusedError(
-                f"{rel_path!r} cannot be deleted from here; nothing was changed",
+                f"{layout.told_path(rel_path)!r} cannot be deleted from here; nothing was changed",
                 hint=f"A person can delete it: `familiar memory rm {rel_path}`.",
             )
         base, now = _base_and_now(familiar, writer, rel_path, before)
@@ -563,8 +563,8 @@ def _base_and_now(
 def refuse_edited(rel_path: str, where: str = "") -> errors.RefusedError:
     """Build the error for a change based on an outdated version."""
     return errors.RefusedError(
-        f"{rel_path!r} was edited since this session read it{where and f', {where}'};"
-        " nothing was changed",
+        f"{layout.told_path(rel_path)!r} was edited since this session read it"
+        f"{where and f', {where}'}; nothing was changed",
         hint="Read it with memory_read, then try again.",
     )
 

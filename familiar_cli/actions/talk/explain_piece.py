@@ -15,6 +15,7 @@ from familiar_cli.context import types
 from familiar_cli.context.request import ContextRequest, Explains
 from familiar_cli.context.turn import labels_in
 from familiar_cli.store.history.rows import place_of
+from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.memory.pages.visible_lines import private_spans, sha256_seen, visible_in
 from familiar_cli.store.memory.store.files import parse_path
 
@@ -97,7 +98,7 @@ def _check_visible(familiar: Familiar, subject: types.Subject, viewer: Viewer) -
         return False
     text = familiar.memory.readable(subject.rel_path)
     if not visible_in(text, viewer, subject.rel_path).strip():
-        raise NotFoundError(f"There is no memory file {subject.rel_path!r}")
+        raise NotFoundError(f"There is no memory file {told_path(subject.rel_path)!r}")
     return bool(private_spans(text, viewer, subject.rel_path))
 
 

@@ -248,7 +248,8 @@ def search(
         if not (past or all_ or lines or within) and method in _OF_TURNS:
             from familiar_cli.store.history.schema import count_unsummarised
 
-            unwritten = count_unsummarised(familiar.paths.history)
+            # Whether there are any tells others of turns that they may not see.
+            unwritten = count_unsummarised(familiar.paths.history) if as_ is None else 1
         if past or all_ or (unwritten and fts.words(question)):
             from familiar_cli.actions.memory.search import search_past
 

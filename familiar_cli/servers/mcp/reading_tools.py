@@ -15,7 +15,7 @@ from familiar_cli.actions.memory.search import (
     search_memories,
     search_past,
 )
-from familiar_cli.actions.memory.write_memories import GRANULARITIES, place_for
+from familiar_cli.actions.memory.write_memories import GRANULARITIES
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import title_of
 from familiar_cli.base.text import fold, framed, sha256_of
@@ -439,7 +439,7 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.talk.explain_piece import explain_piece as why_of
 
     trace = _find_trace(caller, arguments)
-    subject = place_for(caller.familiar.memory, caller.viewer, arguments["subject"])
+    subject = caller.place(arguments["subject"])
     explanation = why_of(caller.familiar, trace, subject, viewer=caller.viewer)
     reasons = [*explanation.reasons, *filter(None, [explanation.since])]
     more = {"verdict": explanation.verdict, "turn": explanation.turn, "reasons": reasons}

@@ -6,6 +6,7 @@ import base64
 import json
 from hashlib import blake2b
 from itertools import groupby
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, unquote
 
@@ -153,6 +154,17 @@ class Caller(Struct, frozen=True):
         """Return the part of a file that the caller may see."""
         place = place_for(self.familiar.memory, self.viewer, rel_path)
         return visible_in(self.familiar.memory.read_file(place), self.viewer, place)
+
+    def place(self, path: str) -> str:
+        """Return where the page is that the caller means by a path.
+
+        Raises:
+            NotFoundError: Pages there are told to the caller by other paths.
+        """
+        clean = normpath(path)
+        if self.told(clean) != clean:
+            raise _no_file(path)
+        return place_for(self.familiar.memory, self.viewer, path)
 
 
 class ToolItem(Struct, frozen=True):
@@ -484,14 +496,9 @@ def see(caller: Caller, path: str) -> SeenFile:
         NotFoundError: No such file, or it is the program's own.
         UnsafePathError: The path leads outside the memory.
     """
-    asked = parse_path(file_named(caller, path))
-    rel_path = place_for(caller.familiar.memory, caller.viewer, asked)
-    is_told = caller.told(asked) == asked and caller.familiar.memory.exists(rel_path)
-    if not is_told or not caller.knows(rel_path):
-        raise NotFoundError(
-            f"There is no memory file {framed(path)!r}",
-            hint="Memory files are Markdown; memory_list names them.",
-        )
+    rel_path = caller.place(parse_path(file_named(caller, path)))
+    if not caller.familiar.memory.exists(rel_path) or not caller.knows(rel_path):
+        raise _no_file(path)
     file = caller.familiar.memory.read(rel_path)
     viewer = caller.viewer
     shown = outward_text(file.text, viewer, rel_path)
@@ -505,6 +512,13 @@ def see(caller: Caller, path: str) -> SeenFile:
     )
     file = replace(file, rel_path=caller.told(rel_path))
     return SeenFile(file, lines, caller.familiar.numbering, checksum_of(shown))
+
+
+def _no_file(path: str) -> NotFoundError:
+    return NotFoundError(
+        f"There is no memory file {framed(path)!r}",
+        hint="Memory files are Markdown; memory_list names them.",
+    )
 
 
 def file_named(caller: Caller, path: str) -> str:
