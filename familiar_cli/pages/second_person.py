@@ -22,7 +22,9 @@ _OTHER: Final = re.compile(
     r"\b(?:mother|mom|mum|father|dad|parent|sister|brother|daughter|son|wife|husband|partner|girl"
     r"(?:friend)?|boy(?:friend)?|friend|aunt|uncle|grand\w+|cousin|niece|nephew|boss|colleague|"
     rf"teacher|woman|man|child|kid|baby|teen|neighbou?r|doctor|cat|dog|(?!{_TIMES})[A-Z][a-z]+)\b"
+    r"|\b(?:an?|the|another) (?!(?:morning|evening|night|day|week|weekend|month|year|time)\b)\w"
 )
+_PLURAL: Final = re.compile(r"\b(?:they|theirs?|themsel(?:f|ves))\b", re.IGNORECASE)
 _PRONOUN: Final = re.compile(
     r"\b(?:(she|he) (\w+(?: \w+)?)|herself|himself|hers?|his|him)\b", re.IGNORECASE
 )
@@ -47,7 +49,7 @@ def in_second_person(words: str, names: Iterable[str]) -> str:
     """Return a sentence that begins with one of the reader's names as it is said to them.
 
     Sentences that begin otherwise stay as they are, since who else is meant is not known, and so do
-    those in which `she` or `his` may be somebody else.
+    those in which `she`, `his` or `their` may be somebody else.
     """
     for name in sorted(filter(None, names), key=len, reverse=True):
         if words.startswith(name):
@@ -74,7 +76,8 @@ def _with_pronouns(subject: str, rest: str) -> str:
     """Return the sentence with pronouns that mean its subject; empty if they may mean others."""
     matches = list(_PRONOUN.finditer(rest))
     genders = {match[0].lower().startswith(_FEMALE) for match in matches}
-    if len(genders) > 1 or (matches and _OTHER.search(rest, 0, matches[-1].start())):
+    is_other = bool(matches and _OTHER.search(rest, 0, matches[-1].start()))
+    if is_other or len(genders) > 1 or _PLURAL.search(rest):
         return ""
 
     def replace(match: re.Match[str]) -> str:
