@@ -63,8 +63,8 @@ In the directory of each familiar:
 `familiar import DIR` makes the same familiars from this directory on another machine.
 
 Not included: replies that were replaced (except swipes in `chats/`), which conversation branched
-off which, the
-journal that `familiar memory undo` needs, records of what was sent to models, settings and keys.
+off which, the journal that `familiar memory undo` needs, records of what was sent to models,
+settings and keys.
 For a second machine with all of that, use `familiar sync`, or copy the familiar's own directory.
 """
 

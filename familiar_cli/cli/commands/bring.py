@@ -44,9 +44,8 @@ def import_files(
 ) -> None:
     """Import a card, a lorebook, chats, memories, a persona or a vault of notes.
 
-    Cards, persona folders and SillyTavern's data folder become familiars; everything else is
-    imported into the
-    familiar that was just made, that speaks in the chat, or that is chosen. Nothing is imported
+    Cards, persona folders and SillyTavern's data folder become familiars; everything else goes into
+    the familiar that was just made, that speaks in the chat, or that is chosen. Nothing is imported
     twice. --dry-run says what each file is, and what would be done.
 
     \b

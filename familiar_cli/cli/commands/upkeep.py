@@ -248,8 +248,8 @@ def write_memory(
     The model is asked once per batch of turns. Exits with 0 if memory was written or there was
     nothing to write, with 6 if the model failed or its reply was unusable, and with 7 if some of it
     was written before that. Failed batches are retried on the next run; no turn is lost. Only this
-    command reads imported chats; it then shows an estimate first. The newest exchange of
-    a conversation is skipped until another one follows or it has been quiet for a while.
+    command reads imported chats; it then shows an estimate first. The newest exchange
+    of a conversation is skipped until another one follows or it has been quiet for a while.
 
     \b
     familiar write-memory
