@@ -36,7 +36,7 @@ def test_it_shows_the_memory_of_each_reply_also_where_the_words_miss_it(monkeypa
     assert "A heron, of course." in first
     assert "grey heron" in first.partition("I used")[2]
     assert "- heron" not in first.partition("I used")[2]
-    assert "miss it" not in first
+    assert "was in the prompt" not in first
     assert "'Biscuit' was in the prompt" in second
     assert "Robin has a small brown dog called Biscuit." in second.partition("I used")[2]
     assert second.index("familiar why") < second.index("familiar chat")
