@@ -171,10 +171,9 @@ def _total_tokens(
         return room, "model's window", f"the model's context window without the reply ({reads})"
     if half <= usual:
         return usual, f"mode {mode}", f"the default of mode {mode}"
-    share = (
-        "half of what" if half == window.context_tokens // 2 else "the maximum of its mode for what"
-    )
-    return half, "model's window", f"{share} the model reads ({reads})"
+    is_half = half == window.context_tokens // 2
+    share = "half of the model's context window" if is_half else f"the maximum of mode {mode}"
+    return half, "model's window", f"{share} ({reads})"
 
 
 def _layer_limits(settings: BudgetSettings, total: int) -> dict[Layer, int]:

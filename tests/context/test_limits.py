@@ -99,7 +99,7 @@ def test_the_reason_says_where_the_total_comes_from() -> None:
     assert tokens().reason == "the default of mode text_conversation_rp"
     assert tokens(total=900).reason == "set by budget.total"
     assert tokens(known="server").reason == (
-        "half of what the model reads (32,000 tokens, as its server says)"
+        "half of the model's context window (32,000 tokens, as its server says)"
     )
     assert tokens(room=(4096, 512)).reason == (
         "the model's context window without the reply (4,096 tokens, assumed by the preset)"

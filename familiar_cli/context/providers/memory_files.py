@@ -228,8 +228,12 @@ def digests_for(request: ContextRequest) -> list[str]:
     scopes = request.viewer.page_scopes
     digests = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
     paths = [layout.path_in_scope(rel_path, scope) for scope in scopes for rel_path in digests]
-    is_public = {path: layout.scope_of_path(path) in {PUBLIC, SHARED} for path in paths}
-    return sorted(paths, key=lambda path: digests.index(_plain(path)) if is_public[path] else 9)
+
+    def rank(path: str) -> int:
+        is_public = layout.scope_of_path(path) in {PUBLIC, SHARED}
+        return digests.index(_plain(path)) if is_public else len(digests)
+
+    return sorted(paths, key=rank)
 
 
 class DigestsProvider(Struct, eq=False):
