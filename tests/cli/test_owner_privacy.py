@@ -79,6 +79,10 @@ def test_one_pass_writes_a_public_session_apart_from_the_owners(robin) -> None:
     familiar = Familiar.load_from_disk(home(), "ada")
     seen = see(Caller(familiar), f"sessions/{apart.name}")
     assert (seen.text in apart.read_text(), seen.file.rel_path) == (True, f"sessions/{apart.name}")
+    assert run("channel", "set", "hall", "--kind", "text").exit_code == 0
+    dry = ("ask", "Who bakes bread?", "--channel", "hall", "--dry-run", "--json")
+    assert apart.relative_to(robin / "memory").as_posix() in run(*dry).stdout
+    assert "@all" not in run(*dry, "--as", "discord:anna").stdout
     assert run("ask", "Bread?", "--as", "discord:anna", "--channel", "town").exit_code == 0
     for path in (f"sessions/@all/{apart.name}", f"./sessions/@all/{apart.name}"):
         with pytest.raises(NotFoundError, match="no memory file"):

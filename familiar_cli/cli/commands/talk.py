@@ -253,11 +253,12 @@ def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
     from familiar_cli.store.memory.layout import told_path
 
     trace = base.run_async(assemble(familiar, said))
-    told = (
-        replace(one, rel_path=one.rel_path and told_path(one.rel_path))
-        for one in trace.contributions
-    )
-    trace = replace(trace, contributions=tuple(told))
+    if not familiar.me(said.channel_id).is_me(said.author):
+        told = (
+            replace(one, rel_path=one.rel_path and told_path(one.rel_path))
+            for one in trace.contributions
+        )
+        trace = replace(trace, contributions=tuple(told))
     out.answer(trace.to_json(), context_page(trace, familiar.zone))
     out.warn(*trace.notices)
 
