@@ -92,11 +92,8 @@ def _report_rows(report: ImportReport) -> Iterator[tuple[str, str, str]]:
     for path in report.removed:
         yield "  removed", "red", path
     for path in report.edited:
-        how = (
-            "deleted or moved here; not restored"
-            if path in report.deleted
-            else ("edited since; kept")
-        )
+        is_gone = path in report.deleted
+        how = "deleted or moved here; not restored" if is_gone else "edited since; kept"
         yield "  yours", "cyan", f"{path} ({how})"
     for path in report.unchanged:
         yield "  unchanged", "dim", path
@@ -120,8 +117,8 @@ def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType
     parts: list[RenderableType] = []
     for chat in done.chats[:_CHATS]:
         parts.append(plain(_chats_headline(chat, dry_run=dry_run), "bold"))
-        result = [*_chat_facts(chat), *_chat_rows(chat)] if dry_run else _chat_rows(chat)
-        rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in result]
+        facts = [*_chat_facts(chat), *_chat_rows(chat)] if dry_run else _chat_rows(chat)
+        rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in facts]
         parts.extend([column_table(rows)] if rows else [])
     if done.passed_over:
         skipped = (one_line(Path(one.file).name) for one in done.passed_over)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _BACKLOG: Final = 256
 _MOST_CONNECTIONS: Final = 1_000
 _LOADED_S: Final = 20.0
-_NEW_OBJECTS: Final = 10_000  # so many more, and the garbage collector looks at them
+_NEW_OBJECTS: Final = 10_000  # after which the garbage collector runs
 
 
 _POLL_S: Final = 2.0  # delay between a request and a visit to its familiar

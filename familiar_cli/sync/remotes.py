@@ -283,10 +283,10 @@ def find_login(url: str, *, ask: bool) -> Login | None:
     if token:
         return Login(parts.username or _ANY_USER, token)
     answer = _ask_git_credential("fill", _without_secrets(url), ask=ask)
-    result = dict(line.split("=", 1) for line in bare_lines(answer) if "=" in line)
-    if not result.get("password"):
+    login = dict(line.split("=", 1) for line in bare_lines(answer) if "=" in line)
+    if not login.get("password"):
         return None
-    return Login(result.get("username", _ANY_USER), result["password"])
+    return Login(login.get("username", _ANY_USER), login["password"])
 
 
 def tell_helpers(url: str, login: Login, *, worked: bool) -> None:
@@ -350,9 +350,9 @@ class Remotes:
         Raises:
             ConfigError: The file cannot be read.
         """
-        result = self._table("remotes")
+        table = self._table("remotes")
         try:
-            return {name: read_address(str(one["address"])) for name, one in result.items()}
+            return {name: read_address(str(one["address"])) for name, one in table.items()}
         except (KeyError, TypeError, errors.UsageError) as error:
             raise self._unusable(f"names a remote without a valid address: {error}") from error
 
@@ -464,14 +464,14 @@ class Remotes:
         import tomllib
 
         try:
-            result = tomllib.loads(read_plain(self._path, _MOST_BYTES).decode())
+            data = tomllib.loads(read_plain(self._path, _MOST_BYTES).decode())
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise self._unusable(f"cannot be read: {why(error)}") from error
         except (ValueError, RecursionError) as error:
             raise self._unusable(f"is not valid TOML: {error}") from error
-        table = result.get(key, {})
+        table = data.get(key, {})
         if not isinstance(table, dict):
             raise self._unusable(f"has a `{key}` that is not a table")
         return table
@@ -591,11 +591,11 @@ def ref_files(top: str) -> Iterator[tuple[str, str]]:
 def newest_seen(repository: Repository) -> dict[str, set[str]]:
     """Return the newest commits of each instance whose memory was fetched from any remote."""
     top = os.path.join(repository.path, "refs", "remotes")
-    result: dict[str, set[str]] = {}
+    heads: dict[str, set[str]] = {}
     for remote in os.listdir(top) if os.path.isdir(top) else ():
         for instance, id_ in heads_in(SeenRefs(repository, remote).all()).items():
-            result.setdefault(instance, set()).add(id_)
-    return result
+            heads.setdefault(instance, set()).add(id_)
+    return heads
 
 
 def instances_seen(repository: Repository) -> frozenset[str]:

@@ -152,11 +152,11 @@ def read_abouts(repository: Repository, refs: Mapping[str, str]) -> list[bytes]:
         refs: The refs of a remote; see `SeenRefs`.
     """
     past = JournalPast(repository, "")
-    matches = (
+    trees = (
         (past.tree(id_), _about_path(instance))
         for instance, id_ in sorted(heads_in(refs, TURNS_REFS).items())
     )
-    return [past.read(files[path]) for files, path in matches if path in files]
+    return [past.read(files[path]) for files, path in trees if path in files]
 
 
 def _about_path(instance: str) -> str:
@@ -401,14 +401,14 @@ class HistoryConversations(Struct, eq=False):
         Raises:
             ConfigError: A channel's file cannot be read.
         """
-        result = {}
+        kinds = {}
         private = self.configs.private()
         for channel_id in sorted(private):
             kind = self.configs.read(channel_id).settings.kind
-            result[channel_id] = kind if kind in PRIVATE_KINDS else min(PRIVATE_KINDS)
-        if not result:
+            kinds[channel_id] = kind if kind in PRIVATE_KINDS else min(PRIVATE_KINDS)
+        if not kinds:
             return b""
-        return (json.dumps(result, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+        return (json.dumps(kinds, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
 
     def take_channels(self, data: bytes) -> None:
         """Mark channels private that are private elsewhere, unless a person decided otherwise.

@@ -448,18 +448,18 @@ def clock(target: CheckTarget) -> Iterator[Diagnosis]:
     from familiar_cli.actions.health.job_schedule import read_jobs, read_state
     from familiar_cli.store.passes import Failures
 
-    items: list[tuple[str, datetime]] = []
+    times: list[tuple[str, datetime]] = []
     with Familiar(target.paths) as opened:
         for job in read_jobs(opened):
             last = read_state(opened, job).last or job.added
-            items.append((f"the last run of job {job.id!r}", parse_iso(last)))
+            times.append((f"the last run of job {job.id!r}", parse_iso(last)))
         if newest := opened.history.last_turn():
-            items.append((f"turn {newest.id}", newest.at))
-    items += [
+            times.append((f"turn {newest.id}", newest.at))
+    times += [
         (f"the failure of `{failure.command}`", parse_iso(failure.at))
         for failure in Failures(target.paths.failures).all()
     ]
-    wrong = [f"{what} ({iso(at)})" for what, at in items if elapsed_s(at) == math.inf]
+    wrong = [f"{what} ({iso(at)})" for what, at in times if elapsed_s(at) == math.inf]
     if wrong:
         detail = f"stored with a time in the future: {shorten_list(wrong, MOST_NAMED)}"
         yield warn(detail, "Check this machine's clock.")
@@ -560,15 +560,15 @@ _MEND: Final = (
 def marks(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check front matter, records and comments; each unreadable one is a finding."""
     store = MemoryStore(target.paths.memory)
-    items: list[str] = []
+    damages: list[str] = []
     for entry in store.walk().files:
         if entry.rel_path.lower().endswith((".md", ".markdown")):
             damage = damage_in(store.readable(entry.rel_path))
-            items += [f"{entry.rel_path}:{line}: {what}" for line, what in damage]
-    for one in items[:_MOST]:
+            damages += [f"{entry.rel_path}:{line}: {what}" for line, what in damage]
+    for one in damages[:_MOST]:
         yield warn(one, _MEND)
-    if len(items) > _MOST:
-        yield warn(f"{len(items) - _MOST} more damaged marks", _MEND)
+    if len(damages) > _MOST:
+        yield warn(f"{len(damages) - _MOST} more damaged marks", _MEND)
 
 
 # In the order in which the findings are shown.

@@ -422,12 +422,12 @@ def _find_page(
             names.refresh(thorough=thorough, within_s=within_s)
             return people_path(find_person(familiar, names, name))
     except NotFoundError:
-        items = graph.named(name)
-    if len(items) == 1:
-        return items[0]
-    if items:
+        paths = graph.named(name)
+    if len(paths) == 1:
+        return paths[0]
+    if paths:
         raise UsageError(
-            f"{name!r} may be {', '.join(items)}", hint=f"Choose one: `familiar graph {items[0]}`."
+            f"{name!r} may be {', '.join(paths)}", hint=f"Choose one: `familiar graph {paths[0]}`."
         )
     raise NotFoundError(
         f"No person, place or topic is called {name!r}",
@@ -526,10 +526,10 @@ def _page_of(
     """Find or create the page of a node; empty if the name is ambiguous or invalid."""
     if node.id in places:
         return places[node.id]
-    items = index.named(node.label)
-    path = items[0] if len(items) == 1 else ""
+    paths = index.named(node.label)
+    path = paths[0] if len(paths) == 1 else ""
     stem = slugify(node.label)
-    if not items and stem:
+    if not paths and stem:
         path = f"{_DIRS.get(node.type, f'{TOPICS_DIR}/')}{stem}.md"
         if draft.text(path) is None:
             about = f"\n{as_paragraph(node.description)}\n" if node.description else ""

@@ -123,11 +123,7 @@ def _shown_name(slug: str, names: Sequence[str], label: str) -> str:
 
 
 def show_person(
-    familiar: Familiar,
-    person: str,
-    *,
-    within_s: float = inf,
-    viewer: Viewer = OWNER,
+    familiar: Familiar, person: str, *, within_s: float = inf, viewer: Viewer = OWNER
 ) -> PersonPage:
     """Return a person's file; `person` is a slug, `platform:id` or any name.
 
@@ -136,7 +132,7 @@ def show_person(
 
     Args:
         familiar: The familiar.
-        person: Who is asked for.
+        person: A slug, `platform:id` or a name.
         within_s: Stop reading changed files after this many seconds.
         viewer: Who will see the names.
 

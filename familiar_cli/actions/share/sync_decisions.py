@@ -197,7 +197,7 @@ def _own_problems(familiar: Familiar) -> Iterator[str]:
             " it stays here"
         )
     for losses in lost_turns(history):
-        yield (f"lost: turns {losses.instance}:{losses.first}-{losses.last} are in no history")
+        yield f"lost: turns {losses.instance}:{losses.first}-{losses.last} are in no history"
 
 
 def list_devices(familiar: Familiar) -> tuple[DeviceTrust, ...]:
