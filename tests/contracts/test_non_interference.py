@@ -88,6 +88,7 @@ PATHS = (
     *("significant/2026-01-02_quokka-day.md", "topics/zanzib\u0061\u0301r.md"),
     *("TOPICS/ZANZIBAR.MD", "people/Discord-Anna.md", "./topics//zanzibar.md", "topics/zanzibar"),
     unicodedata.normalize("NFKD", "topics/ﬁle.md"),
+    *("sessions/@all", "./sessions/@all", "sessions/./@all/", f"./{APART}.md"),
     "topics/ｚａｎｚｉｂａｒ.md",
 )
 # Turn numbers, ids that are made at random, addresses, times and how long something took.

@@ -130,7 +130,8 @@ class Caller(Struct, frozen=True):
     def files(self, directory: str = "") -> list[MemoryEntry]:
         """List the memories of which the caller may see anything, by the paths that it knows."""
         known: dict[str, MemoryEntry] = {}
-        if self.told(f"{directory}/x") != f"{directory}/x":
+        clean = normpath(f"{directory}/x")
+        if self.told(clean) != clean:
             return []
         for entry in self.familiar.memory.walk(directory, missing_ok=True).files:
             if self.knows(entry.rel_path):
