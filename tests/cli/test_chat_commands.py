@@ -114,7 +114,7 @@ def test_a_branch_may_begin_at_an_earlier_turn(root, serve) -> None:
 
 def test_a_branch_does_not_undo_what_it_only_shares(root, serve) -> None:
     serve("One.")
-    assert "belongs to channel 'cli'" in chat("hello", "/branch b", "/undo", code=5).stderr
+    assert "is also in channel 'cli'" in chat("hello", "/branch b", "/undo", code=5).stderr
     assert standing(root) == ["hello", "One."]
 
 

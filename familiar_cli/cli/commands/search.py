@@ -275,7 +275,8 @@ def search(
         unwritten=bool(unwritten),
         kept_back=kept,
     )
-    data = search_data(result, said, question, kept)
+    shown = replace(result, waiting=0) if result and as_ is not None else result
+    data = search_data(shown, said, question, kept)
     is_told = unwritten and as_ is None  # others hear no count of what they may not see
     out.answer(data | {"unwritten": unwritten} if is_told else data, page)
     if result:

@@ -30,6 +30,7 @@ _BUSY_S: Final = 0.5
 _BATCH: Final = 500
 _current: dict[str, tuple[int, int]] = {}  # the listing and inode at which each index was complete
 _SMALL_BATCH: Final = 50  # when a user is waiting, check the time between batches
+_STAMP_WORDS: Final = 4  # of a signature, before the time of the look
 
 PageT = TypeVar("PageT")
 
@@ -168,7 +169,9 @@ class PageIndex(ABC, Generic[PageT]):
         for at in range(0, len(changed), size):
             if stopwatch_s() - began_s >= within_s:
                 # What an older version of a page says may be private by now.
-                self._replace([page for page in changed[at:] if page in known], ())
+                old = [page for page in changed[at:] if _is_older(known.get(page, ""), there[page])]
+                if old:
+                    self._replace(old, ())
                 return len(changed) - at
             batch = changed[at : at + size]
             self._replace(batch, [self._read_page(page, there[page]) for page in batch])
@@ -242,6 +245,11 @@ class PageIndex(ABC, Generic[PageT]):
                 f"{self.WHAT} {self._path!r} could not be used: {error}",
                 hint="Try again; it is rebuilt. It can be deleted without loss.",
             ) from error
+
+
+def _is_older(known: str, now: str) -> bool:
+    """Tell whether a known signature is of another version, not of the same one looked at again."""
+    return bool(known) and known.split(" ")[:_STAMP_WORDS] != now.split(" ")[:_STAMP_WORDS]
 
 
 def page_signature(status: os.stat_result, looked_ns: int) -> str:

@@ -406,16 +406,14 @@ class _IndexQuery(Struct):
         return np.union1d(listed, hidden), True
 
     def _waiting(self, *, has_meaning: bool) -> int:
-        """Count the pieces that wait for a vector of an available model, for the owner."""
+        """Count the pieces that wait for a vector of an available model."""
         model = self.opened.embedder if self.opened else None
         if model is None or self.options.method == "lexical" or self._failed:
             return 0  # for lack of a model, which is said
-        if not self.options.viewer.is_owner:
-            return 0  # how many pieces there are tells of others
         if not (has_meaning or has_vectors_of(self.connection, model)):
             return count_lines(self.connection)
         waiting = count_waiting(self.connection)
-        if waiting:
+        if waiting and self.options.viewer.is_owner:  # how many pieces there are tells of others
             pieces = counted(waiting, "piece")
             self.notes.append(f"Searched by words only: {pieces} without a vector")
             self.hint = self.hint or "familiar index build"
