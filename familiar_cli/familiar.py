@@ -122,10 +122,10 @@ class Familiar:
         Raises:
             ConfigError: The file has an unknown key, a wrong type, or is not valid TOML.
         """
-        return self._written.settings
+        return self._load_config.settings
 
     @cached_property
-    def _written(self) -> FileSettings[CharacterConfig]:
+    def _load_config(self) -> FileSettings[CharacterConfig]:
         from familiar_cli.base.config.schema import CharacterConfig
 
         return self.settings_files.load(self.paths.config, CharacterConfig)
@@ -252,7 +252,7 @@ class Familiar:
         from familiar_cli.base.config.channel import effective_channel
 
         return effective_channel(
-            channel_id, self.channels.read(channel_id), self._written, modality, self._at_home
+            channel_id, self.channels.read(channel_id), self._load_config, modality, self._at_home
         )
 
     @cached_property

@@ -288,7 +288,7 @@ def fold_letters(text: str) -> str:
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i")
-    return unicodedata.normalize("NFKC", _replaced(plain, _LETTERS))
+    return unicodedata.normalize("NFKC", _replace_letters(plain, _LETTERS))
 
 
 _NO_ACCENT: Final = str.maketrans("đøłı", "doli")
@@ -307,10 +307,10 @@ def without_accents(text: str) -> str:
 
 def without_joiners(text: str) -> str:
     """Remove invisible characters inside words."""
-    return text if text.isascii() else _replaced(text, _JOINERS)
+    return text if text.isascii() else _replace_letters(text, _JOINERS)
 
 
-def _replaced(text: str, table: Mapping[str, str]) -> str:
+def _replace_letters(text: str, table: Mapping[str, str]) -> str:
     # `str.translate` takes ten times as long: few of the table's letters stand in one text.
     for letter in table.keys() & set(text):
         text = text.replace(letter, table[letter])
@@ -319,7 +319,7 @@ def _replaced(text: str, table: Mapping[str, str]) -> str:
 
 def fold_kana(text: str) -> str:
     """Convert katakana to hiragana, letter by letter."""
-    return text if text.isascii() else _replaced(text, _KANA)
+    return text if text.isascii() else _replace_letters(text, _KANA)
 
 
 USEFUL_TOKENS: Final = 20
@@ -513,7 +513,7 @@ def matching_blocks(
         for (i, j), (i_end, j_end) in pairwise(edges):
             if i_end - i > 1 and j_end - j > 1:
                 waiting.append((i + 1, i_end, j + 1, j_end))
-    return list(_joined(sorted(items)))
+    return list(_join_blocks(sorted(items)))
 
 
 def changed_blocks(
@@ -548,7 +548,7 @@ def _anchors(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tupl
     return items[::-1]
 
 
-def _joined(blocks: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+def _join_blocks(blocks: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
     a, b, n = -1, -1, 0
     for i, j, m in blocks:
         if n and (a + n, b + n) == (i, j):

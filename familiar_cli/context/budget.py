@@ -220,7 +220,7 @@ class RememberingCounter:
     def count(self, text: str) -> int:
         """Count the tokens of `text`, estimating long texts from a sample."""
         if len(text) > _SAMPLED_CHARS:
-            return self._estimated(text)
+            return self._estimate_tokens(text)
         if len(text) > MOST_CHARS:
             return self._counter.count(text)
         known = self._known.get(text)
@@ -230,7 +230,7 @@ class RememberingCounter:
                 self._known.popitem(last=False)
         return known
 
-    def _estimated(self, text: str) -> int:
+    def _estimate_tokens(self, text: str) -> int:
         step = len(text) // _SAMPLES
         sample = [text[at : at + _SAMPLE_CHARS] for at in range(0, step * _SAMPLES, step)]
         counted = sum(map(self._counter.count, sample))
@@ -325,9 +325,9 @@ class Budgeter:
             LimitError: A required piece does not fit.
         """
         costs = [self.cost(offered) for offered in contributions]
-        shares = self._guaranteed(contributions, costs, layer_tokens, total_tokens)
+        shares = self._guarantee_shares(contributions, costs, layer_tokens, total_tokens)
         limits = dict(shares)
-        made = self._filled(contributions, costs, limits, total_tokens)
+        made = self._fill_prompt(contributions, costs, limits, total_tokens)
         if Layer.digest in limits:  # it left room to the chat, and stays as it is
             limits[Layer.digest] = _used_tokens(made, Layer.digest)
         most = most_content or total_tokens
@@ -338,7 +338,7 @@ class Budgeter:
             while grant := _grant_more(made, limits, total_tokens, {*widened, *waiting}, most):
                 layer, limits[layer] = grant
                 widened.add(layer)
-                made = self._filled(contributions, costs, limits, total_tokens, widened)
+                made = self._fill_prompt(contributions, costs, limits, total_tokens, widened)
 
         for refill in refills:
             grow(_AFTER_MEMORY)
@@ -349,16 +349,20 @@ class Budgeter:
                 contributions = refill.repack(contributions, room)
                 costs = [self.cost(offered) for offered in contributions]
                 limits[Layer.content] = room
-                made = self._filled(contributions, costs, limits, total_tokens, {Layer.content})
+                made = self._fill_prompt(
+                    contributions, costs, limits, total_tokens, {Layer.content}
+                )
                 left = _used_tokens(made, Layer.digest)
                 if left < digests:  # by whole steps, so that prompts begin alike more often
                     step = max(total_tokens // _STEPS, 1)
                     limits[Layer.digest] = left // step * step
-                    made = self._filled(contributions, costs, limits, total_tokens, {Layer.content})
+                    made = self._fill_prompt(
+                        contributions, costs, limits, total_tokens, {Layer.content}
+                    )
         grow(())
         return FilledPrompt(made.fragments, _with_shares(made.layers, shares), made.taken)
 
-    def _guaranteed(
+    def _guarantee_shares(
         self,
         contributions: Sequence[Contribution],
         costs: Sequence[int],
@@ -395,7 +399,7 @@ class Budgeter:
             given[Layer.digest] = max(min(given[Layer.digest], left), 0)
         return given
 
-    def _filled(
+    def _fill_prompt(
         self,
         contributions: Sequence[Contribution],
         costs: Sequence[int],

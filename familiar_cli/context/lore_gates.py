@@ -111,7 +111,7 @@ class LoreGates:
             return ""
         if rel_path not in self._reasons:
             try:
-                cause = self._closed(rel_path, page.entry_id, page)
+                cause = self._closed_reason(rel_path, page.entry_id, page)
             except FamiliarError as error:  # a damaged book, or a slow expression
                 cause = str(error)
             self._reasons[rel_path] = cause and f"{KEPT_BACK}: {cause}"
@@ -127,7 +127,7 @@ class LoreGates:
         except FamiliarError:  # its book is damaged, which keeps it back
             return None
 
-    def _closed(self, rel_path: str, entry_id: str, page: LorePage) -> str:
+    def _closed_reason(self, rel_path: str, entry_id: str, page: LorePage) -> str:
         directory, book = self._book_of(rel_path, entry_id)
         if entry_id not in book:
             return ""
@@ -143,7 +143,7 @@ class LoreGates:
         now = self._count(entry)
         return (
             self._forbidden(entry, now)
-            or self._resting(directory, book, entry_id, now)
+            or self._resting_reason(directory, book, entry_id, now)
             or self._wrong_words(entry, now)
             or self._alone(directory, book, entry_id, now)
             or self._other_of_group(directory, book, entry_id, now)
@@ -214,7 +214,7 @@ class LoreGates:
             if self._keys.occurs(entry, key, place):
                 return f"{key!r} was said (`@@exclude_keys`){_until(entry, 'no longer ')}"
         if entry.required and not self._any_occurs(entry, entry.required, place):
-            words = _listed(entry.required)
+            words = _list_keys(entry.required)
             return f"none of these was said: {words} (`@@additional_keys`){_until(entry)}"
         if entry.is_constant:
             return ""
@@ -244,7 +244,7 @@ class LoreGates:
             if one.recursion_level or not one.spreads or self._forbidden(one, now):
                 continue
             is_named = self._is_named(one, now) and self._with_page(directory, book, key).path
-            if is_named and not self._resting(directory, book, key, now):
+            if is_named and not self._resting_reason(directory, book, key, now):
                 return ""
         return "it waits until another entry of its book is named (delay until recursion)"
 
@@ -320,7 +320,7 @@ class LoreGates:
         counts = entry.logic == 0 or (entry.logic == 3 and more == len(entry.secondary))  # noqa: PLR2004
         return said + more if said and counts else said
 
-    def _resting(self, directory: str, book: _Book, entry_id: str, now: int) -> str:
+    def _resting_reason(self, directory: str, book: _Book, entry_id: str, now: int) -> str:
         """Return whether an entry rests after a match earlier in the conversation."""
         entry = book[entry_id]
         if not self._rest_at(directory, book, entry_id, now).is_on(entry):
@@ -342,7 +342,7 @@ class LoreGates:
 
     def _go_through(self, directory: str, book: _Book, entry_id: str, now: int) -> None:
         """Find until when an entry rests, and those of its groups with it."""
-        related = _related(book, entry_id)
+        related = _related_entries(book, entry_id)
         rests = {key: _Rest() for key in related}
         self._rests |= {(directory, key): rest for key, rest in rests.items()}
         for place in self._last_places([book[key] for key in related], now):
@@ -465,7 +465,7 @@ def _is_within(numbers: Sequence[int], place: int, depth: int) -> bool:
     return last > 0 and numbers[last - 1] > place - depth
 
 
-def _related(book: _Book, entry_id: str) -> list[str]:
+def _related_entries(book: _Book, entry_id: str) -> list[str]:
     """Return an entry with those that share a group with it, directly or through others."""
     groups, matches = set(book[entry_id].groups), {entry_id}
     if not groups:
@@ -480,13 +480,13 @@ def _wrong_logic(logic: int, held: list[str], lacked: list[str]) -> str:
     """Return why the secondary keys that were said, and those that were not, keep an entry back."""
     match logic:
         case 1:  # NOT ALL
-            return "" if lacked else f"all of these were said: {_listed(held)} (NOT ALL)"
+            return "" if lacked else f"all of these were said: {_list_keys(held)} (NOT ALL)"
         case 2:  # NOT ANY
             return f"{held[0]!r} was said (NOT ANY)" if held else ""
         case 3:  # AND ALL
             return f"{lacked[0]!r} was not said (AND ALL)" if lacked else ""
         case _:
-            return "" if held else f"none of these was said: {_listed(lacked)} (AND ANY)"
+            return "" if held else f"none of these was said: {_list_keys(lacked)} (AND ANY)"
 
 
 def _until(entry: LoreSettings, change: str = "") -> str:
@@ -495,5 +495,5 @@ def _until(entry: LoreSettings, change: str = "") -> str:
     return f"; it opens once this is {change}so within the last {scanned}"
 
 
-def _listed(keys: Iterable[str]) -> str:
+def _list_keys(keys: Iterable[str]) -> str:
     return one_line(", ".join(map(repr, keys)), 120)

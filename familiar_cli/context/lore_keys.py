@@ -102,7 +102,7 @@ class KeyMatcher:
         if not entry.scan_depth or not (key := self._expand(key)):
             return False
         if place == len(self.messages.texts) or entry.matched or _expression_of(key.strip()):
-            return self._matches(entry, key.strip(), self._scanned(entry, place))
+            return self._matches(entry, key.strip(), self._scanned_text(entry, place))
         numbers = self.numbers(entry, key)
         last = bisect_right(numbers, place)
         return last > 0 and numbers[last - 1] > place - entry.scan_depth
@@ -136,7 +136,7 @@ class KeyMatcher:
                 return False
         return bool(entry.keys)
 
-    def _scanned(self, entry: LoreSettings, place: int) -> str:
+    def _scanned_text(self, entry: LoreSettings, place: int) -> str:
         more = filter(None, map(self._beside, entry.matched))
         return f"\n{_MARK}".join([self.messages.scanned(entry.scan_depth, place), *more])
 

@@ -171,7 +171,7 @@ class OnRecord(TurnRunner):
             self._history.begin(
                 request.channel_id, request.opening, at=request.at, modality=request.modality
             )
-        self._question = self._answered(request) or self._kept(request)
+        self._question = self._answered_turn(request) or self._kept(request)
         self._begun = request.begun
         self._reply = new_turn(
             request.channel_id,  # a branch may share the question with its parent
@@ -188,7 +188,7 @@ class OnRecord(TurnRunner):
         self._spool = ReplySpool(directory, self._reply, old.id if old else None)
         return self._record(replace(trace, turn=self._question.id))
 
-    def _answered(self, request: ContextRequest) -> Turn | None:
+    def _answered_turn(self, request: ContextRequest) -> Turn | None:
         return None if request.reply_to is None else self._history.turn(request.reply_to)
 
     def _kept(self, request: ContextRequest) -> Turn:

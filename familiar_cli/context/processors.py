@@ -324,9 +324,9 @@ class ShortFramePreProcessor:
         made = [self._piece(offered) for offered in contributions]
         self._shorten_chat(made)
         self._shorten_memory(made)
-        return made if self._own_instruction else self._instructed(request, made)
+        return made if self._own_instruction else self._add_instruction(request, made)
 
-    def _instructed(
+    def _add_instruction(
         self, request: ContextRequest, pieces: list[Contribution]
     ) -> list[Contribution]:
         """Enclose the description of the familiar in the instruction."""

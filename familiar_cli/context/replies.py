@@ -154,16 +154,16 @@ class ShortReply(Struct, frozen=True):
         """
         line, is_over = self._first_line(reply)
         is_cut = is_cut and not is_over
-        whole = self._chosen(line, margin=1) if is_cut else self._chosen(line)
+        whole = self._visible_part(line, margin=1) if is_cut else self._visible_part(line)
         # Half a sentence, or a label, is better than no reply.
-        text = whole or self._chosen(line) or reply.strip().partition("\n")[0].rstrip()
+        text = whole or self._visible_part(line) or reply.strip().partition("\n")[0].rstrip()
         return text, is_cut and not whole
 
     def shown_so_far(self, begun: str) -> str:
         """Return the part of an unfinished reply that is shown however it continues."""
         line, is_over = self._first_line(begun)
         longest = max(map(len, (*self.names, self.char + _REMEMBERS, *_NAMES)))
-        return self._chosen(line, margin=0 if is_over else longest + _AROUND_LABEL)
+        return self._visible_part(line, margin=0 if is_over else longest + _AROUND_LABEL)
 
     def _first_line(self, reply: str) -> tuple[str, bool]:
         """Return the first line with content, up to another speaker's label.
@@ -178,7 +178,7 @@ class ShortReply(Struct, frozen=True):
                 return self._other_label.split(text, maxsplit=1)[0].rstrip(), number < len(lines)
         return "", False
 
-    def _chosen(self, line: str, *, margin: int = 0) -> str:
+    def _visible_part(self, line: str, *, margin: int = 0) -> str:
         """Return the visible sentences of `line`.
 
         Args:
@@ -285,7 +285,7 @@ class PartialReply(Struct, frozen=True):
 
     def may_repeat(self, text: str) -> bool:
         """Tell whether the model's text so far may be a repetition of the reply."""
-        return self._is_telling and self._stripped.startswith(text.strip())
+        return self._is_telling and self._stripped_text.startswith(text.strip())
 
     def _is_spaced_from(self, first: str) -> bool:
         if self._ends_in_space or first.isspace() or first in _CLOSING:
@@ -295,17 +295,17 @@ class PartialReply(Struct, frozen=True):
 
     def _without_repetition(self, text: str) -> str:
         said = text.lstrip()
-        if self._is_telling and said.startswith(self._stripped):
-            return said[len(self._stripped) :]
+        if self._is_telling and said.startswith(self._stripped_text):
+            return said[len(self._stripped_text) :]
         return text
 
     @property
-    def _stripped(self) -> str:
+    def _stripped_text(self) -> str:
         return self.text.strip()
 
     @property
     def _is_telling(self) -> bool:
-        return len(self._stripped) >= _TELLING
+        return len(self._stripped_text) >= _TELLING
 
     @property
     def _ends_in_space(self) -> bool:

@@ -186,7 +186,7 @@ class Summariser(Struct, eq=False):
         messages = summary_messages(before, texts, name=self.name, words=words)
         completion = await self.model.complete(self.model.prepare(messages, stream=False))
         self.on_answer(*tokens_of(messages, completion, self.counter.count))
-        text, cut = self._checked(completion, before)
+        text, cut = self._check_summary(completion, before)
         last = place_of(batch[-1])
         after_id = old.last_turn_id if old else 0
 
@@ -241,7 +241,7 @@ class Summariser(Struct, eq=False):
         target = max(self.counter.count(before) + new // RATIO, LEAST_TOKENS)
         return max(int(min(target, self._most_tokens) * _WORDS_PER_TOKEN), 10)
 
-    def _checked(self, completion: Completion, before: str) -> tuple[str, bool]:
+    def _check_summary(self, completion: Completion, before: str) -> tuple[str, bool]:
         """Return the new summary, and whether it is truncated.
 
         Raises:

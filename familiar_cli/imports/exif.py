@@ -41,7 +41,7 @@ def user_comment(exif: bytes) -> bytes:
                 (inner,) = struct.unpack_from(f"{order}I", exif, place)
                 for position, _, count, where in _entries(exif, order, inner):
                     if position == _USER_COMMENT:
-                        return _decoded(_value(exif, order, count, where), order)
+                        return _decode_value(_value(exif, order, count, where), order)
     except struct.error:  # it points beyond its end
         return b""
     return b""
@@ -62,7 +62,7 @@ def _value(exif: bytes, order: str, count: int, place: int) -> bytes:
     return exif[place : place + count]
 
 
-def _decoded(value: bytes, order: str) -> bytes:
+def _decode_value(value: bytes, order: str) -> bytes:
     code = value[:8]
     if code not in _CODES:
         return value.strip(b"\0 ")

@@ -258,7 +258,7 @@ class _FolderDraft:
         elif there is None:
             self._note("edited", page)
             self.warnings.append(f"{page.rel_path}: you deleted it; it was not restored")
-        elif not self._merged(page, there):
+        elif not self._merge_page(page, there):
             self.overwritten.append(page.rel_path)
             self._write(page, page.content, there)
 
@@ -281,7 +281,7 @@ class _FolderDraft:
         now = self._store.read_bytes(page.rel_path)
         return self._merge(now, page.content) == now
 
-    def _merged(self, page: FolderPage, there: str) -> bool:
+    def _merge_page(self, page: FolderPage, there: str) -> bool:
         """Merge the page into the existing text, if possible."""
         if self._wish.force or not page.aside:
             return False

@@ -243,7 +243,7 @@ class ChatImport:
         appender = imports.Appender(self._history, self._place, origin)
         self._survey(origin)
         number, before = -1, self._history.newest_id()
-        for line in self._found():
+        for line in self._dated_messages():
             if isinstance(line, Skip):
                 self._skip(line)
                 continue
@@ -291,7 +291,7 @@ class ChatImport:
         chat = imports.ShownChat(origin.name, self._lines(self._channel), changed)
         self._changes = imports.Reconciliation(self._history, place, chat)
         self._verdicts = self._changes.verdicts
-        is_damaged = any(isinstance(line, Skip) for line in self._found())
+        is_damaged = any(isinstance(line, Skip) for line in self._dated_messages())
         if not is_damaged:
             marks.withdraw_turns(self._history, self._changes.withdrawn)
             self.done.withdrawn += len(self._changes.withdrawn)
@@ -309,7 +309,7 @@ class ChatImport:
     def _follow(self, appender: imports.Appender, number: int, message: ForeignMessage) -> bool:
         """Store a line that belongs before the end; tell whether it was one."""
         assert self._changes
-        line, old = self._incoming(message, self._channel), self._changes.turns.get(number)
+        line, old = self._incoming_line(message, self._channel), self._changes.turns.get(number)
         verdict = self._verdicts[number]
         if verdict == LineMatch.edited and old:
             appender.correct(old, line)
@@ -363,13 +363,13 @@ class ChatImport:
             self._chat.is_apart,
         )
 
-    def _found(self) -> Iterator[ForeignMessage | Skip]:
+    def _dated_messages(self) -> Iterator[ForeignMessage | Skip]:
         return date_messages(self._chat.messages(), self._source.changed)
 
     def _lines(self, channel_id: str) -> Iterator[matching.IncomingLine]:
-        for line in self._found():
+        for line in self._dated_messages():
             if isinstance(line, ForeignMessage):
-                yield self._incoming(line, channel_id)
+                yield self._incoming_line(line, channel_id)
 
     def _take(self, message: ForeignMessage, verdict: matching.LineMatch) -> None:
         if verdict is LineMatch.new:
@@ -403,7 +403,7 @@ class ChatImport:
             self._bare = []
         verdicts = [LineMatch.new] * len(self._waiting)
         if self._waiting:
-            verdicts = appender.add([self._incoming(m, self._channel) for m in self._waiting])
+            verdicts = appender.add([self._incoming_line(m, self._channel) for m in self._waiting])
         for message, verdict in zip(self._waiting, verdicts, strict=True):
             self._count(message, verdict)
         self._waiting, self._waiting_chars = [], 0
@@ -417,7 +417,7 @@ class ChatImport:
             f"{first.reason}; nothing was imported"
         )
 
-    def _incoming(self, message: ForeignMessage, channel_id: str) -> matching.IncomingLine:
+    def _incoming_line(self, message: ForeignMessage, channel_id: str) -> matching.IncomingLine:
         assert message.at is not None
         turn = Turn(
             id=0,

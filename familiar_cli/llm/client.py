@@ -315,7 +315,7 @@ class LocalModel(SlotModel):
         Raises:
             ModelError: The model is not on disk, cannot be loaded, or its reply is incomplete.
         """
-        client = await asyncio.to_thread(self._loaded)
+        client = await asyncio.to_thread(self._load_client)
         sent = replace(request, url=client.prepare(()).url)
         completion = await client.complete(sent, on_text, on_event)
         return replace(completion, model=self._slot.model)  # otherwise the file's path
@@ -325,7 +325,7 @@ class LocalModel(SlotModel):
         with self._loading:
             self._client = self._server = None
 
-    def _loaded(self) -> LLMClient:
+    def _load_client(self) -> LLMClient:
         with self._loading:
             if self._client is None:
                 key = secrets.token_urlsafe(24)

@@ -286,7 +286,7 @@ def reply_page(explanation: ReplyExplanation, *, whole: bool = False) -> PagePar
     parts: list[PagePart] = [plain(explanation.sentence, "bold")]
     left = _PAGE_LINES - len(explanation.sentence) // _LINE_CHARS - len(explanation.problems)
     for number, one in enumerate(explanation.memories):
-        lines = [_clipped(line) for line in bare_lines(one.excerpt)]
+        lines = [_clip_line(line) for line in bare_lines(one.excerpt)]
         left -= len(lines) + 2
         if left < 0 and not whole:
             more = counted(len(explanation.memories) - number, "more memory", "more memories")
@@ -301,7 +301,7 @@ def reply_page(explanation: ReplyExplanation, *, whole: bool = False) -> PagePar
     return Stack(*parts)
 
 
-def _clipped(line: str) -> str:
+def _clip_line(line: str) -> str:
     indent = " " * (len(line) - len(line.lstrip(" ")))
     return indent + one_line(line, _LINE_CHARS - len(indent))
 
@@ -392,7 +392,7 @@ def replay_page(replay: Replay) -> PagePart:
         parts += [plain(f"No earlier reply to compare with: {why}", "yellow"), plain("")]
         parts += [plain("--- now", "cyan"), plain(replay.now.text)]
         return Stack(*parts)
-    old, new, told = _marked(harmless(replay.then.text), harmless(replay.now.text))
+    old, new, told = _mark_differences(harmless(replay.then.text), harmless(replay.now.text))
     return Stack(*parts, SideBySide(old, new), plain(""), plain(told, "dim"))
 
 
@@ -404,9 +404,9 @@ class SideBySide(Struct, frozen=True):
 
     def lines(self, encoding: str) -> list[str]:
         """See `PagePart`."""
-        return self._stacked().lines(encoding)
+        return self._stack_texts().lines(encoding)
 
-    def _stacked(self) -> Stack:
+    def _stack_texts(self) -> Stack:
         heads = (plain("--- then", "cyan"), plain("--- now", "cyan"))
         return Stack(heads[0], self.then, plain(""), heads[1], self.now)
 
@@ -414,7 +414,7 @@ class SideBySide(Struct, frozen=True):
         from rich.table import Table
 
         if options.max_width not in _BESIDE_CHARS:
-            yield self._stacked()
+            yield self._stack_texts()
             return
         table = Table(box=None, expand=True, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(ratio=1, overflow="fold")
@@ -465,7 +465,7 @@ def _node_words(reply: ReplayedReply | None) -> tuple[str, ...]:
     )
 
 
-def _marked(then: str, now: str) -> tuple[Words, Words, str]:
+def _mark_differences(then: str, now: str) -> tuple[Words, Words, str]:
     """Return both texts with their differences marked, and their similarity."""
     if then == now:
         return plain(then), plain(now), "The replies are identical."

@@ -180,12 +180,12 @@ class Styler:
         opens = not (after.isspace() or (before.isalnum() and (sign == "_" or after.isalnum())))
         closes = not (before.isspace() or (sign == "_" and after.isalnum()))
         if count in {1, 3}:
-            self._action = self._turned(self._action, sign, opens=opens, closes=closes)
+            self._action = self._toggle_sign(self._action, sign, opens=opens, closes=closes)
         if count in {2, 3}:
-            self._bold = self._turned(self._bold, sign, opens=opens, closes=closes)
+            self._bold = self._toggle_sign(self._bold, sign, opens=opens, closes=closes)
 
     @staticmethod
-    def _turned(held: str, sign: str, *, opens: bool, closes: bool) -> str:
+    def _toggle_sign(held: str, sign: str, *, opens: bool, closes: bool) -> str:
         if held:
             return "" if closes and held == sign else held
         return sign if opens else ""

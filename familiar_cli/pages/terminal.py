@@ -115,7 +115,7 @@ class _Rows:
         return Measurement.get(console, options, self._table)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if self._needed(console, options) <= options.max_width:
+        if self._needed_width(console, options) <= options.max_width:
             yield self._table
             return
         for first, *others in self._cells:
@@ -124,7 +124,7 @@ class _Rows:
             yield first
             yield Padding(_make_table(pairs, [], set()), (0, 0, 0, 2))
 
-    def _needed(self, console: Console, options: ConsoleOptions) -> int:
+    def _needed_width(self, console: Console, options: ConsoleOptions) -> int:
         """Return the width at which no column breaks a word of ordinary length."""
         needed = 2 * (len(self._names) - 1)
         for cells in zip(self._names, *self._cells, strict=True):

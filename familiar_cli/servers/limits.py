@@ -117,7 +117,7 @@ class RequestBudget:
         Raises:
             OutOfTimeError: It takes too long, or the client disconnected.
         """
-        return await self._limited(lambda: in_thread(call))
+        return await self._run_limited(lambda: in_thread(call))
 
     async def work_apart(self, start: Callable[[], Coroutine[object, object, T]]) -> T:
         """Run a coroutine in a thread with its own event loop, and return its result.
@@ -125,15 +125,15 @@ class RequestBudget:
         Raises:
             OutOfTimeError: It takes too long, or the client disconnected.
         """
-        return await self._limited(lambda: apart(start))
+        return await self._run_limited(lambda: apart(start))
 
-    async def _limited(self, begin: Callable[[], Coroutine[object, object, T]]) -> T:
+    async def _run_limited(self, begin: Callable[[], Coroutine[object, object, T]]) -> T:
         if self.body_bytes <= LARGE_BYTES:
-            return await self._begun(begin)
+            return await self._begin_limited(begin)
         async with self._pool.one_large:
-            return await self._begun(begin)
+            return await self._begin_limited(begin)
 
-    async def _begun(self, begin: Callable[[], Coroutine[object, object, T]]) -> T:
+    async def _begin_limited(self, begin: Callable[[], Coroutine[object, object, T]]) -> T:
         self._limit = self._limit or WorkLimit(self._work_s)
         self._limit.check()
         with limited(self._limit):

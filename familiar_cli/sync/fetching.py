@@ -68,15 +68,15 @@ class RemoteFetch(Struct, kw_only=True):
     notes: list[str] = field(default_factory=list)
 
     @property
-    def _seen(self) -> remotes.SeenRefs:
+    def _seen_refs(self) -> remotes.SeenRefs:
         return remotes.SeenRefs(self.exchange.repository, self.name)
 
     def fetch(self, before: Mapping[str, str]) -> dict[str, str]:
         """Fetch everything, and return the remote's trusted refs."""
         for left in reversed(range(_TRIES)):
-            there = self._admitted(self._ours(self.transport.refs()))
+            there = self._accepted_refs(self._ours(self.transport.refs()))
             try:
-                there = self._bring(there, is_last=not left)
+                there = self._fetch_refs(there, is_last=not left)
             except RemoteDamagedError:
                 if not left:
                     if isinstance(self.transport, PathRemote):
@@ -84,13 +84,13 @@ class RemoteFetch(Struct, kw_only=True):
                     raise
             else:
                 break
-        there = self._believed(there, before)
+        there = self._without_rollbacks(there, before)
         if not self.dry_run:
             with translate_errors(self.exchange.repository.path):
-                self._seen.note(there)
+                self._seen_refs.note(there)
         return there
 
-    def _admitted(self, there: Mapping[str, str]) -> dict[str, str]:
+    def _accepted_refs(self, there: Mapping[str, str]) -> dict[str, str]:
         """Return the refs of this instance and of accepted ones."""
         self._admit(set(map(_instance_of, there)))
         return {r: id_ for r, id_ in there.items() if self.admission.is_admitted(_instance_of(r))}
@@ -104,7 +104,7 @@ class RemoteFetch(Struct, kw_only=True):
                 dry_run=self.dry_run,
             )
 
-    def _bring(self, there: Mapping[str, str], *, is_last: bool) -> dict[str, str]:
+    def _fetch_refs(self, there: Mapping[str, str], *, is_last: bool) -> dict[str, str]:
         """Fetch refs, and return those that are complete here.
 
         Invalid refs are set aside without affecting others.
@@ -116,7 +116,7 @@ class RemoteFetch(Struct, kw_only=True):
         now = {**there, **self.branches}
         self.aside = {
             ref: one
-            for ref, one in self._seen.aside().items()
+            for ref, one in self._seen_refs.aside().items()
             if one.is_final and now.get(ref) == one.id and ref != self.adopt
         }
         there = {ref: id_ for ref, id_ in there.items() if ref not in self.aside}
@@ -170,7 +170,7 @@ class RemoteFetch(Struct, kw_only=True):
         """
         result = {}
         for ref, id_ in list(self.branches.items()):
-            if id_ is None or not (self.exchange.has(id_) or self._brought(ref, id_)):
+            if id_ is None or not (self.exchange.has(id_) or self._fetch_commit(ref, id_)):
                 continue
             result[ref] = id_
             old = before.get(ref)
@@ -181,10 +181,10 @@ class RemoteFetch(Struct, kw_only=True):
                 )
         if not self.dry_run:
             with translate_errors(self.exchange.repository.path):
-                self._seen.note(result)
+                self._seen_refs.note(result)
         return result
 
-    def _brought(self, ref: str, id_: str) -> bool:
+    def _fetch_commit(self, ref: str, id_: str) -> bool:
         """Fetch a commit made with git; tell whether it continues this memory."""
         if ref in self.aside:
             del self.branches[ref]
@@ -258,7 +258,7 @@ class RemoteFetch(Struct, kw_only=True):
             raise error
 
     def _haves(self) -> list[str]:
-        items = [self.exchange.repository.head(), *self._seen.all().values()]
+        items = [self.exchange.repository.head(), *self._seen_refs.all().values()]
         return [id_ for id_ in dict.fromkeys(items) if id_ and self.exchange.has(id_)]
 
     def _check_familiar(self, heads: Iterable[str], incoming: IncomingObjects) -> None:
@@ -285,7 +285,9 @@ class RemoteFetch(Struct, kw_only=True):
         self.branches = {r: refs.get(r) for r in self.transport.shared_refs}
         return remotes.refs_of_familiars(refs)
 
-    def _believed(self, there: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    def _without_rollbacks(
+        self, there: Mapping[str, str], before: Mapping[str, str]
+    ) -> dict[str, str]:
         """Return the refs without those that moved backwards; vanished ones keep their value."""
         believed = {}
         for ref, id_ in there.items():

@@ -70,11 +70,11 @@ class GitRemote:
             lambda client, path: client.get_refs(_url_path(path), ref_prefix=prefixes)
         )
         if result.object_format not in {None, "sha1"}:
-            raise self._unsupported(result.object_format)
+            raise self._unsupported_error(result.object_format)
         self.shared_refs = self._shared_refs(result)
         return self._branches(result.refs)
 
-    def _unsupported(self, object_format: str | None) -> errors.RemoteDamagedError:
+    def _unsupported_error(self, object_format: str | None) -> errors.RemoteDamagedError:
         return errors.RemoteDamagedError(
             f"The remote {self.address!r} uses {object_format}, the journal SHA-1; "
             "nothing was changed",
@@ -84,7 +84,7 @@ class GitRemote:
     def _branches(self, result: Mapping[Ref, ObjectID | None]) -> dict[str, str]:
         rows = [(_decode(ref), _decode(id_ or b"")) for ref, id_ in result.items()]
         if any(len(id_) == _SHA256_CHARS for _, id_ in rows):
-            raise self._unsupported("sha256")
+            raise self._unsupported_error("sha256")
         return {ref: id_ for ref, id_ in rows if ref.startswith(_decode(_HEADS_REF)) and is_id(id_)}
 
     def _shared_refs(self, result: LsRemoteResult) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class GitRemote:
     def _talk(self, work: Callable[[GitClient, str], T]) -> T:
         """Run `work`, once more with credentials if the server asks for them."""
         try:
-            with self._translated():
+            with self._translate_errors():
                 return work(*self._opened())
         except _WantsLoginError as first:
             self.close()
@@ -190,7 +190,7 @@ class GitRemote:
             if self._login is None:
                 raise self._no_login() from first
         try:
-            with self._translated():
+            with self._translate_errors():
                 result = work(*self._opened())
         except _WantsLoginError as error:
             remotes.tell_helpers(self.address, self._login, worked=False)
@@ -250,7 +250,7 @@ class GitRemote:
                 self._connections.pop().close()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Translate errors of dulwich and the network into ours."""
         from dulwich.client import HTTPUnauthorized
         from dulwich.errors import HangupException, NotGitRepository, SendPackError
@@ -390,7 +390,7 @@ class PathRemote:
         try:
             self._check_format()
             loose = dict(self._loose())  # before packed refs: git packs, then deletes
-            result, head = {**self._packed(), **loose}, self._head()
+            result, head = {**self._read_packed_refs(), **loose}, self._head()
         except OSError as error:
             raise self._unreadable(error) from error
         self.shared_refs = remotes.shared_refs(head if head in result else None)
@@ -435,7 +435,7 @@ class PathRemote:
             self._send([id_ for ref, id_ in allowed.items() if there.get(ref) != id_], there)
             for ref, id_ in allowed.items():
                 if there.get(ref) != id_:
-                    outcome[ref] = self._set(ref, there.get(ref), id_)
+                    outcome[ref] = self._set_ref(ref, there.get(ref), id_)
             self._show_main()
         except OSError as error:
             raise errors.RemoteRefusedError(
@@ -511,7 +511,7 @@ class PathRemote:
             if not path.endswith(".lock") and is_id(id_ := _read_small(path).strip())
         ]
 
-    def _packed(self) -> dict[str, str]:
+    def _read_packed_refs(self) -> dict[str, str]:
         result = packed_refs(self._path).items()
         return {ref: id_ for ref, id_ in result if ref.startswith(_HEADS) and is_id(id_)}
 
@@ -543,7 +543,7 @@ class PathRemote:
                 hint="Check the disk of the remote, then sync again.",
             )
 
-    def _set(self, ref: str, old: str | None, new: str) -> str:
+    def _set_ref(self, ref: str, old: str | None, new: str) -> str:
         """Update a ref from `old` to `new`; return why not, or an empty string."""
         if self._is_checked_out(ref):
             return _merge_checkout(os.path.dirname(self._path), new)
@@ -555,7 +555,7 @@ class PathRemote:
         except FileExistsError:
             return "another process is changing it"
         try:
-            now = _read_small(path).strip() or self._packed().get(ref)
+            now = _read_small(path).strip() or self._read_packed_refs().get(ref)
             if now != old:
                 return f"another process has just set it to {str(now)[:10]}"
             self._disk.replace(lock, path)

@@ -170,10 +170,10 @@ class _VersionMerger:
         whole = newest_commits(self.parents, heads)
         if len(whole) == 1:
             return files.MergedTree(self._past.tree(whole[0]))
-        recorded = self._recorded(whole)
+        recorded = self._choose_version(whole)
         if recorded:
             return files.MergedTree(self._past.tree(recorded))
-        parts = tuple(sorted(self._unmerged(whole), key=self._place))
+        parts = tuple(sorted(self._newest_versions(whole), key=self._place))
         if parts not in self._made:
             self._made[parts] = self._fold(parts)
         return self._made[parts]
@@ -193,7 +193,7 @@ class _VersionMerger:
     def _place(self, commit: str) -> tuple[str, str]:
         return self._past.instance(commit), commit
 
-    def _recorded(self, heads: Sequence[str]) -> str | None:
+    def _choose_version(self, heads: Sequence[str]) -> str | None:
         """Choose one of several versions that merge the same, by content."""
         if len({self._past.tree_id(head) for head in heads}) == 1:
             return heads[0]
@@ -212,7 +212,7 @@ class _VersionMerger:
             return True
         return [self._past.tree_id(one) for one in above] == [self._past.tree_id(commit)]
 
-    def _unmerged(self, heads: Sequence[str]) -> list[str]:
+    def _newest_versions(self, heads: Sequence[str]) -> list[str]:
         """Return the newest versions with content of their own, where the heads differ."""
         apart = set(AncestryWalk(self.parents, [[head] for head in heads]).apart())
         items, seen, waiting = set[str](), set(heads), list(heads)
@@ -559,7 +559,7 @@ class _MergeSteps:
                 continue
             try:
                 content = None if id_ is None else self._content(path, id_)
-                steps.append((path, content, self._expected(path)))
+                steps.append((path, content, self._expected_hash(path)))
                 self._stage_one(trial, *steps[-1])
             except RefusedError as error:
                 self.refused[path] = str(error)
@@ -596,7 +596,7 @@ class _MergeSteps:
         """Return the id of a file's content on disk, or an empty string."""
         return self._known[path].here if path in self._known else self._here.get(path, "")
 
-    def _expected(self, path: str) -> str:
+    def _expected_hash(self, path: str) -> str:
         known = self._id_here(path)
         return sha256_of(self._past.read(known)) if known else MISSING
 

@@ -115,16 +115,16 @@ class Devices:
 
     def put(self, device: Device) -> None:
         """Store an embodiment."""
-        with self._changing() as devices:
+        with self._locked_devices() as devices:
             devices[device.id] = device
 
     def forget(self, device_id: str) -> bool:
         """Remove an embodiment, which must pull before it can push. Tells whether it was known."""
-        with self._changing() as devices:
+        with self._locked_devices() as devices:
             return devices.pop(device_id, None) is not None
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[str, Device]]:
+    def _locked_devices(self) -> Iterator[dict[str, Device]]:
         lock = self._path.with_name(f".{FILE_NAME}.lock")
         with locked(lock, what=str(self._path)):
             known = self.all()

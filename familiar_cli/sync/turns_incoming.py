@@ -465,7 +465,7 @@ class Intake(Struct):
         sql = "SELECT turn_id FROM elsewhere WHERE instance = ? AND id_there = ?"
         return self._number(sql, name)
 
-    def _given(self, name: lines.TurnName | None) -> int:
+    def _local_number(self, name: lines.TurnName | None) -> int:
         """Return the local number of a named turn; 0: no turn is named."""
         return (self._id_of(name) or 0) if name else 0
 
@@ -487,7 +487,7 @@ class Intake(Struct):
         is_same = row is not None and replace(to_turn(row), id=0) == _turn_of_line(line)
         if not is_same or line.id <= int(state) or lines.foreign_names(self.connection, (line.id,)):
             return False
-        values = (line.id, *name, self._given(line.after), line.more)
+        values = (line.id, *name, self._local_number(line.after), line.more)
         self.connection.execute("INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)", values)
         leave_to_others(self.connection, line.id, line.id)
         if line.one_to_one:  # whom a greeting was for may have become known there only
@@ -518,16 +518,16 @@ class Intake(Struct):
         turn_id = self.connection.execute(_INSERT, values).lastrowid or 0
         self._ids[name] = self._last_id = turn_id
         self._first_id = self._first_id or turn_id
-        follows = self._given(line.after)
+        follows = self._local_number(line.after)
         sql = "INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)"
         self.connection.execute(sql, (turn_id, *name, follows, line.more))
         selection.note_origin(self.connection, turn_id, line.channel, line.one_to_one)
         if line.reply_to:
-            values = (turn_id, self._given(line.reply_to))
+            values = (turn_id, self._local_number(line.reply_to))
             self.connection.execute("INSERT INTO replies VALUES (?, ?)", values)
         same = self._same_messages(name.instance, turn_id, line)
         if line.instead_of:
-            events.stand_at(self.connection, turn_id, self._given(line.instead_of))
+            events.stand_at(self.connection, turn_id, self._local_number(line.instead_of))
             self._touched.add(turn_id)
             return
         self._nodes.append(turn_id)
@@ -633,7 +633,11 @@ class Intake(Struct):
         elif isinstance(line, lines.MarkLine):
             self._add_mark(line, origin)
         elif isinstance(line, lines.BranchLine):
-            channel, left, parent = pack(line.channel), self._given(line.turn), pack(line.parent)
+            channel, left, parent = (
+                pack(line.channel),
+                self._local_number(line.turn),
+                pack(line.parent),
+            )
             events.append_event(
                 self.connection, events.BRANCH, channel, left, parent, at=line.at, origin=origin
             )
@@ -646,8 +650,8 @@ class Intake(Struct):
             events.forget_from(self.connection, 1)
 
     def _add_mark(self, line: lines.MarkLine, origin: events.EventOrigin) -> None:
-        turn_id = self._given(line.turn)
-        value = line.value if isinstance(line.value, int) else self._given(line.value)
+        turn_id = self._local_number(line.turn)
+        value = line.value if isinstance(line.value, int) else self._local_number(line.value)
         places = events.slots_of(self.connection, (turn_id, value))
         if line.mark == "superseded" and value and places[turn_id] != places[value]:
             raise lines.BadLineError(

@@ -544,7 +544,7 @@ class FileImporter:
         if is_said or item.path.is_dir() or len(known) < 2:  # noqa: PLR2004
             return ""
         with suppress(FamiliarError):
-            target = self._meant()
+            target = self._default_familiar()
             if target in known and self._speaks_in(target, item.path):
                 return target
         others = [one for one in known if self._speaks_in(one, item.path)]
@@ -558,7 +558,7 @@ class FileImporter:
             return error.question is not None and error.question[0] != "--character"
         return chat is not None
 
-    def _meant(self) -> str:
+    def _default_familiar(self) -> str:
         """Return the default familiar for imports.
 
         Raises:
@@ -572,7 +572,7 @@ class FileImporter:
 
     def _target(self, item: ImportItem, familiar_id: str = "") -> Familiar:
         try:
-            item.familiar = familiar_id or self._meant()
+            item.familiar = familiar_id or self._default_familiar()
         except NotFoundError as error:
             if self.options.familiar_id or list_familiars(self._home):
                 raise

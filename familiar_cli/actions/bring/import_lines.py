@@ -87,7 +87,7 @@ def import_lines(
     added: dict[str, int] = {}
     for (rel_path, title), lines in _lines_by_page(familiar, memories.program, new, file).items():
         for path, part in _spread(draft, rel_path, title, memories.program, lines):
-            added[path] = added.get(path, 0) + _put(draft, path, heading, title, part)
+            added[path] = added.get(path, 0) + _add_lines(draft, path, heading, title, part)
     number = sum(added.values())
     done = import_plan.ImportedLines(
         program=memories.program,
@@ -251,7 +251,7 @@ def _spread(
         yield path, part
 
 
-def _put(
+def _add_lines(
     draft: pending.Draft, rel_path: str, heading: str, title: str, lines: Sequence[str]
 ) -> int:
     """Add the lines that a page does not have to its section of the program; count them."""

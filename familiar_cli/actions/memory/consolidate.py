@@ -236,12 +236,12 @@ class Consolidation:
         return [*made, *events, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
 
     async def _all_distilled(self, name: digests.Name, how: ConsolidationOptions) -> list[Event]:
-        events = await self._distilled(name, how)
+        events = await self._distill_digest(name, how)
         for one in self.private():
-            events += await one._distilled(name, how)  # noqa: SLF001  # same class
+            events += await one._distill_digest(name, how)  # noqa: SLF001  # same class
         return events
 
-    async def _distilled(self, name: digests.Name, how: ConsolidationOptions) -> list[Event]:
+    async def _distill_digest(self, name: digests.Name, how: ConsolidationOptions) -> list[Event]:
         command = DISTILLING.format(name=name)
         with self._familiar.passes.named(command).recording():
             if name not in self.distiller().due():

@@ -676,16 +676,16 @@ def _write_files(
             progress("Writing", done, len(manifest.files))
         content = bytearray()
         if len(file.pieces) * PIECE_BYTES < file.size:
-            raise _damaged(file)
+            raise _damaged_error(file)
         for piece in file.pieces:
             if piece.pack != last:
                 last, pack = piece.pack, target.read(manifest.familiar, piece.pack)
             part = _unpack(pack, piece)
             if part is None or len(content) + len(part) > file.size:
-                raise _damaged(file)
+                raise _damaged_error(file)
             content += part
         if len(content) != file.size or sha256(content).hexdigest() != file.sha256:
-            raise _damaged(file)
+            raise _damaged_error(file)
         if file.path == f"../{ME_FILE}":
             me = bytes(content)
             continue
@@ -697,7 +697,7 @@ def _write_files(
     return me
 
 
-def _damaged(file: BackedUpFile) -> errors.RemoteDamagedError:
+def _damaged_error(file: BackedUpFile) -> errors.RemoteDamagedError:
     return errors.RemoteDamagedError(
         f"{file.path!r} is damaged in the backup; nothing was restored",
         hint="`familiar backup verify DIR` shows the intact ones; choose one with `--backup NAME`.",

@@ -298,11 +298,11 @@ class _Push(Struct):
         """Check, merge and write changes; refused ones do not affect the others."""
         read = [self._read_change(change) for change in changes]
         texts, copies = self._merge()
-        wanted = self._wanted(texts)
-        waiting = self._waiting(wanted)
+        wanted = self._wanted_texts(texts)
+        waiting = self._waiting_files(wanted)
         plans = self._plan({path: wanted[path] for path in waiting})
         self._write({path: text for path, text in wanted.items() if path not in waiting})
-        done = {path: self._received(path, texts, copies, plans) for path in self.changes}
+        done = {path: self._make_receipt(path, texts, copies, plans) for path in self.changes}
         return [
             one if isinstance(one, ChangeReceipt) else (done | self.refused)[one] for one in read
         ]
@@ -381,7 +381,7 @@ class _Push(Struct):
         texts = {path: blobs[blob].decode() if blob else None for path, blob in changes}
         return texts, {one.path: one.copy for one in made.conflicts}
 
-    def _wanted(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
+    def _wanted_texts(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return the whole text of each file to change; invalid changes are refused."""
         wanted: dict[str, str | None] = {}
         for rel_path, text in texts.items():
@@ -403,7 +403,7 @@ class _Push(Struct):
                     self.refused[rel_path] = _refusal(rel_path, error)
         return wanted
 
-    def _waiting(self, wanted: Mapping[str, str | None]) -> set[str]:
+    def _waiting_files(self, wanted: Mapping[str, str | None]) -> set[str]:
         """List the files whose change awaits review."""
         if not self.writer.may_write:
             return set(wanted)
@@ -453,7 +453,7 @@ class _Push(Struct):
             return self.changes[rel_path].full
         return write_memories.read_if_there(self.familiar.memory, rel_path)
 
-    def _received(
+    def _make_receipt(
         self,
         rel_path: str,
         texts: Mapping[str, str | None],

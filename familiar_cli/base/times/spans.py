@@ -185,7 +185,7 @@ def times_in(text: str, today: date | None) -> list[NamedTime]:
     """Find the times named in the folded `text`, in order; see `spans_in`."""
     text = text[:MOST_CHARS]
     items = [match for name in _spoken(text) for match in _reader(name).matches(text)]
-    return _meant(text, items, today)
+    return _resolve_matches(text, items, today)
 
 
 def times_asked(query: str, today: date) -> list[Span | Yearly]:
@@ -305,7 +305,7 @@ def day_meant(values: dict[str, Any], today: date, *, ahead: bool) -> date | Non
     return None
 
 
-def _meant(text: str, items: list[_Match], today: date | None) -> list[NamedTime]:
+def _resolve_matches(text: str, items: list[_Match], today: date | None) -> list[NamedTime]:
     """Resolve matches to times, in order; of overlapping matches, the longest counts."""
     time_phrases: list[NamedTime] = []
     for match in sorted(items, key=lambda match: (match.inner - match.end, match.start)):
@@ -462,17 +462,17 @@ class _Reader:
 
     @cached_property
     def _forms(self) -> list[re.Pattern[str]]:
-        return self._compiled(self._language.forms)
+        return self._compile_forms(self._language.forms)
 
     @cached_property
     def _alone(self) -> list[re.Pattern[str]]:
-        return self._compiled(self._language.alone)
+        return self._compile_forms(self._language.alone)
 
     @cached_property
     def _clocks(self) -> list[re.Pattern[str]]:
-        return self._compiled(self._language.clocks)
+        return self._compile_forms(self._language.clocks)
 
-    def _compiled(self, forms: Sequence[str]) -> list[re.Pattern[str]]:
+    def _compile_forms(self, forms: Sequence[str]) -> list[re.Pattern[str]]:
         return [re.compile(self._begin + self._pattern(form) + self._end) for form in forms]
 
     def matches(self, text: str) -> Iterator[_Match]:

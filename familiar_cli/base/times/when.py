@@ -290,10 +290,10 @@ def relative_dates(text: str, day: date) -> Iterator[RelativeDate]:
             continue
         part = _PART_AFTER.match(text, end) if time_phrase.code == ENGLISH.code else None
         end = part.end() if part and "near" in time_phrase.values else end
-        words = _written(time_phrase, spans.aligned_fold(text[start:end])[0], day)
+        words = _format_date(time_phrase, spans.aligned_fold(text[start:end])[0], day)
         if words and isinstance(time_phrase.span, spans.Span):
             owned = _OF.match(text, end)
-            written = _fitted(words, text, start, end, is_owner=owned is not None)
+            written = _fit_sentence(words, text, start, end, is_owner=owned is not None)
             end = owned.end() if owned else end
             yield RelativeDate(start, end, time_phrase.span.first, time_phrase.span.last, written)
 
@@ -315,18 +315,18 @@ def with_dates(text: str, day_of: Callable[[str], date | None]) -> str:
     return dated
 
 
-def _written(time_phrase: spans.NamedTime, text: str, day: date) -> str:
+def _format_date(time_phrase: spans.NamedTime, text: str, day: date) -> str:
     """Format a relative time as a date; empty if that is ambiguous or not done."""
     values = time_phrase.values
     if isinstance(time_phrase.span, spans.Yearly) or values.keys() & {"year", "part"}:
         return ""
     if "ordinal" in values:
-        return _dated(time_phrase, values.get("unit", "day")) if "way" in values else ""
+        return _format_kind(time_phrase, values.get("unit", "day")) if "way" in values else ""
     if "near" in values:
-        return _part_of_day(time_phrase, text) or _dated(time_phrase, "day")
+        return _part_of_day(time_phrase, text) or _format_kind(time_phrase, "day")
     if "weekday" in values:
         return (
-            _dated(time_phrase, "day")
+            _format_kind(time_phrase, "day")
             if _is_one_weekday(time_phrase, time_phrase.span, day)
             else ""
         )
@@ -337,7 +337,7 @@ def _written(time_phrase: spans.NamedTime, text: str, day: date) -> str:
         return (
             ""
             if is_vague
-            else _dated(time_phrase, next(k for k in kinds if k in {*values, kinds[2]}))
+            else _format_kind(time_phrase, next(k for k in kinds if k in {*values, kinds[2]}))
         )
     return _counted(time_phrase, day) if "ago" in values or "ahead" in values else ""
 
@@ -356,7 +356,7 @@ def _counted(time_phrase: spans.NamedTime, day: date) -> str:
     if "ahead" in values and time_phrase.tense < (time_phrase.code in _IN_MAY_BE_WITHIN):
         return ""
     if values["unit"] != "week":
-        return _dated(time_phrase, values["unit"])
+        return _format_kind(time_phrase, values["unit"])
     weeks = values.get("number", 1) * (-1 if "ago" in values else 1)
     about = day + timedelta(days=_WEEK_DAYS * weeks)
     return dates(time_phrase.code).written["about"].format(day=about)
@@ -369,7 +369,7 @@ def _part_of_day(time_phrase: spans.NamedTime, text: str) -> str:
     return f"on |the {part[1] or 'evening'} of {time_phrase.span.first}"
 
 
-def _dated(time_phrase: spans.NamedTime, kind: str) -> str:
+def _format_kind(time_phrase: spans.NamedTime, kind: str) -> str:
     """Format a time in its language; empty if that has no form for it."""
     language, span = dates(time_phrase.code), time_phrase.span
     if kind not in language.written or isinstance(span, spans.Yearly):
@@ -385,7 +385,7 @@ def _dated(time_phrase: spans.NamedTime, kind: str) -> str:
     )
 
 
-def _fitted(written: str, text: str, start: int, end: int, *, is_owner: bool) -> str:
+def _fit_sentence(written: str, text: str, start: int, end: int, *, is_owner: bool) -> str:
     """Word a date so that it reads naturally in its sentence."""
     lead, mark, bare = written.rpartition(_DATE_MARK)
     if is_owner:

@@ -154,7 +154,7 @@ class Labels(Struct, frozen=True, dict=True):
     me: Me = Me()  # cache; the class is frozen
 
     @cached_property
-    def _shared(self) -> frozenset[str]:
+    def _shared_names(self) -> frozenset[str]:
         """The names of more than one person."""
         owners: dict[str, set[str]] = {_key(framed(self.familiar)): {""}}
         for author in self.people:
@@ -180,7 +180,7 @@ class Labels(Struct, frozen=True, dict=True):
 
     def is_shared(self, name: str) -> bool:
         """Tell whether a name is ambiguous."""
-        return _key(framed(name)) in self._shared
+        return _key(framed(name)) in self._shared_names
 
     def is_familiars(self, name: str) -> bool:
         """Tell whether it is the familiar's name."""
@@ -274,7 +274,7 @@ def parse_author(
     problem = problem or _id_problem(user_id)
     if problem:
         raise UsageError(
-            f"{field} {_quoted(text)} {problem}", hint="Use PLATFORM:ID, e.g. `discord:1234`."
+            f"{field} {_quote(text)} {problem}", hint="Use PLATFORM:ID, e.g. `discord:1234`."
         )
     return Author(platform, user_id, display_name=clean_name(display_name))
 
@@ -295,7 +295,7 @@ def check_id(value: str, field: str) -> str:
         UsageError: It is empty, longer than `MAX_ID_CHARS`, or has invisible characters.
     """
     if problem := _id_problem(value, re.sub("[\ufe0e\ufe0f]", "", value)):
-        raise UsageError(f"{field} {_quoted(value)} {problem}", hint=_ID_HINT)
+        raise UsageError(f"{field} {_quote(value)} {problem}", hint=_ID_HINT)
     return value
 
 
@@ -329,7 +329,7 @@ def _id_problem(value: str, shown: str | None = None) -> str:
     return "" if is_visible(value) else "contains no visible character"
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return one_line(ascii(value) if any(map(is_hidden, value)) else repr(value), 80)
 
 

@@ -280,9 +280,9 @@ class Filter(Struct, eq=False):
                 completion.text, is_cut=completion.finish_reason == "length", forced=True
             )
             sources += [path for path, _, _ in items]
-        return self._chosen(reply, passages, tuple(dict.fromkeys(sources)), searched, most)
+        return self._make_result(reply, passages, tuple(dict.fromkeys(sources)), searched, most)
 
-    def _chosen(
+    def _make_result(
         self,
         reply: FilterChoice,
         passages: Sequence[Passage],

@@ -138,13 +138,13 @@ class ContentSearchProvider:
             self._note_behind()
         remarks = [_make_remark(remark) for remark in found.remarks]
         if found.pack and self._filter is None:
-            repack = partial(self._repacked, found.pack)
+            repack = partial(self._repack_passages, found.pack)
             request.refills.append(Refill(repack, before_digests=found.before_digests))
         remarks += map(_record_left, found.left)
         late = [*late, *([_problem(found.unread)] if found.unread else [])]
         if not found.passages:
             return [*remarks, *late]
-        offered = await self._chosen(retrieval, request, people, found)
+        offered = await self._choose_passages(retrieval, request, people, found)
         return [*offered, *remarks, *late]
 
     def _note_behind(self) -> None:
@@ -174,7 +174,7 @@ class ContentSearchProvider:
         task.result()
         return found, []
 
-    async def _chosen(
+    async def _choose_passages(
         self,
         retrieval: Retrieval,
         request: ContextRequest,
@@ -193,7 +193,7 @@ class ContentSearchProvider:
             return [*_offer_passages(found.passages, found.how), _problem(why)]
         return _make_contributions(chosen, found, request.phrases)
 
-    def _repacked(
+    def _repack_passages(
         self, pack: Callable[[int], Candidates], offered: Sequence[Contribution], room: int
     ) -> list[Contribution]:
         """Return all contributions with the passages packed into the layer's new room."""

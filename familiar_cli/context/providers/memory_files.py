@@ -103,7 +103,7 @@ class DeskProvider(Struct, eq=False):
             if not is_loaded(rel_path, request.tier):
                 continue
             try:
-                seen = self._seen(rel_path, request)
+                seen = self._read_visible(rel_path, request)
                 offered.append(make(seen, request) if seen else None)
             except FamiliarError as error:
                 offered.append(_problem_contribution(rel_path, str(error)))
@@ -118,7 +118,7 @@ class DeskProvider(Struct, eq=False):
             return higher
         if rel_path == layout.CONFLICTS_LIST:
             return "" if self.store.exists(rel_path) else "no file is in conflict"
-        seen = self._seen(rel_path, request)
+        seen = self._read_visible(rel_path, request)
         if seen is None or rel_path == layout.SCRATCH:
             return "" if seen and seen.text() else "it is empty"
         if not seen.items():
@@ -128,7 +128,7 @@ class DeskProvider(Struct, eq=False):
         is_due = rel_path == layout.TASKS or due_items(seen.items(), request.at, self.zone)
         return "" if is_due else "nothing in it is due yet"
 
-    def _seen(self, rel_path: str, request: ContextRequest) -> _VisibleFile | None:
+    def _read_visible(self, rel_path: str, request: ContextRequest) -> _VisibleFile | None:
         try:
             head = self.store.read_head(rel_path, self.store.limits.max_file_bytes)
         except NotFoundError:
@@ -296,11 +296,11 @@ class DigestsProvider(Struct, eq=False):
                 contributions.insert(0, piece)
                 share -= cost
                 continue
-            contributions[:0] = self._divided(piece, share)
+            contributions[:0] = self._divide_piece(piece, share)
             share = 0
         return contributions
 
-    def _divided(self, piece: Contribution, room: int) -> list[Contribution]:
+    def _divide_piece(self, piece: Contribution, room: int) -> list[Contribution]:
         """Split a piece into its share and the rest, which has lower priority."""
         head = cut_to(piece.text, room - MESSAGE_TOKENS, self.count) if room else ""
         rest = piece.text[len(head) :].strip()

@@ -426,7 +426,7 @@ def _parts_of(piece: Excerpt, query: str) -> list[Excerpt]:
         fit[:1] = [1.0]
     return [
         piece._replace(
-            text=piece.text[: piece.lead] + _marked(words, a, b),
+            text=piece.text[: piece.lead] + _mark_part(words, a, b),
             score=piece.score * (PART_SHARE + (1 - PART_SHARE) * own / max(fit)),
             is_part=True,
             span=(a, b),
@@ -465,7 +465,7 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def _marked(text: str, start: int, end: int) -> str:
+def _mark_part(text: str, start: int, end: int) -> str:
     """Return a part of a text, with a mark where something is left out."""
     first, last = f"{_GAP} " * (start > 0), f" {_GAP}" * (end < len(text.rstrip()))
     return f"{first}{text[start:end].strip()}{last}"
@@ -543,7 +543,7 @@ class _Filler(Struct):
         frame = 0 if known else self._line_cost(self._heading_of(source)) + _JOIN_TOKENS
         if known is None and self._take_whole(source, frame, piece):
             return
-        self._take_line(frame, self._shortened(piece))
+        self._take_line(frame, self._shorten_piece(piece))
 
     def _heading_of(self, source: PieceSource) -> str:
         """Return the heading that a source will have, since its group stands together."""
@@ -551,7 +551,7 @@ class _Filler(Struct):
         is_next = source.group in groups and not self.in_order
         return source.next_heading if is_next else source.heading
 
-    def _shortened(self, piece: Excerpt) -> Excerpt:
+    def _shorten_piece(self, piece: Excerpt) -> Excerpt:
         if len(piece.text) <= _MOST_TOKEN_CHARS * self.line_tokens and (
             len(piece.text) <= self.line_tokens
             or self.counter.count(piece.text) <= self.line_tokens
@@ -616,7 +616,7 @@ class _Filler(Struct):
         if before and not self._has_turn(before):
             parts = _parts_of(before._replace(score=1.0), self.query)
             best = max(parts, key=lambda part: part.score)
-            wanted.insert(0, self._shortened(best._replace(score=before.score)))
+            wanted.insert(0, self._shorten_piece(best._replace(score=before.score)))
         frame += self._gap_cost(piece)
         cost = frame + sum(self._line_cost(p.text) for p in wanted)
         self.lacks_room = self.lacks_room or cost > self.room

@@ -85,9 +85,9 @@ class PinnedMemory(Struct, eq=False):
         ]
         if pins.unread:
             pieces.append(_problem_contribution(None, _unread_notice(pins.unread)))
-        return self._served(pieces, request, pins)
+        return self._sort_pins(pieces, request, pins)
 
-    def _served(self, pieces: list[Contribution], request: ContextRequest, pins: Pins) -> Pinned:
+    def _sort_pins(self, pieces: list[Contribution], request: ContextRequest, pins: Pins) -> Pinned:
         """Sort the pins: those that fit together come first."""
         room = request.layer_tokens.get(Layer.pinned, request.budget_tokens)
         contributions: dict[str, Contribution] = {}
@@ -207,8 +207,8 @@ class NotesProvider(Struct, eq=False):
         if not self.note.text.strip() and not any(e.text.strip() for e in self.inject.values()):
             return []
         macros = self.macros(request)
-        note = [self._noted(macros)] if self._is_due(request) else []
-        return [*note, *self._inserted(macros)]
+        note = [self._make_note(macros)] if self._is_due(request) else []
+        return [*note, *self._inserted_pieces(macros)]
 
     def _is_due(self, request: ContextRequest) -> bool:
         """Tell whether the note is due in this turn."""
@@ -218,7 +218,7 @@ class NotesProvider(Struct, eq=False):
         # What is being said now counts, too.
         return interval == 1 or (self.store.said_count(request.channel_id) + 1) % interval == 0
 
-    def _noted(self, macros: Macros) -> Contribution:
+    def _make_note(self, macros: Macros) -> Contribution:
         note = self.note
         in_chat = note.place == "depth"
         return Contribution(
@@ -231,7 +231,7 @@ class NotesProvider(Struct, eq=False):
             depth=note.depth,
         )
 
-    def _inserted(self, macros: Macros) -> list[Contribution]:
+    def _inserted_pieces(self, macros: Macros) -> list[Contribution]:
         return [
             Contribution(
                 layer=Layer.depth_inject,

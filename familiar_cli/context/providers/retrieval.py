@@ -206,7 +206,7 @@ class Retrieval:
             is_last = number + 1 == len(ways)
             is_behind = is_behind or bool(result.direct)
             result = replace(result, notes=(*notes_on(fresh), *result.notes))
-            found = partial(self._found, result, gatherer, is_last=is_last)
+            found = partial(self._find_candidates, result, gatherer, is_last=is_last)
             if self.memory.recall and not number:
                 tell(partial(found, Recall(missed=True), room, request))
             past = self._past(request, query, method, gatherer)
@@ -300,11 +300,11 @@ class Retrieval:
             refresh=refresh,
             refresh_s=self._refresh_s,
             judge=gatherer,
-            naming=self._naming(request),
+            naming=self._naming_texts(request),
             viewer=request.viewer,
         )
 
-    def _found(
+    def _find_candidates(
         self,
         result: SearchResult,
         gatherer: Gatherer,
@@ -343,10 +343,10 @@ class Retrieval:
             before_digests=past.asked.is_for_turns,
         )
         fill = self._filler(gatherer, past, request)
-        pack = partial(self._packed, candidates, gatherer, past, fill, guaranteed=room)
+        pack = partial(self._pack_candidates, candidates, gatherer, past, fill, guaranteed=room)
         return replace(pack(room), pack=pack)
 
-    def _packed(
+    def _pack_candidates(
         self,
         candidates: Candidates,
         gatherer: Gatherer,
@@ -379,7 +379,7 @@ class Retrieval:
             self._heard = request, before[::-1]
         return self._heard[1]
 
-    def _naming(self, request: ContextRequest) -> tuple[str, ...]:
+    def _naming_texts(self, request: ContextRequest) -> tuple[str, ...]:
         """Return the message and the last turns before it, in which names are searched for."""
         before = (fts.bounded_query(turn.content) for turn in self._before(request))
         return (request.query, *before)

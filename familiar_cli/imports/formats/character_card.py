@@ -36,14 +36,14 @@ _WRAPPERS: Final = ("card", "character", "char")
 
 
 def _sniff(source: ForeignFile) -> Sighting:
-    value = _unwrapped(source.value)
+    value = _unwrap_card(source.value)
     if _is_named(value):
         return CERTAIN
     return possible_if(_shape_of(value) or _is_textgen_yaml(value, source))
 
 
 def _read(source: ForeignFile, _: Reading) -> Iterator[Card]:
-    value = _unwrapped(source.value)
+    value = _unwrap_card(source.value)
     yield read_value(value, source)
 
 
@@ -65,7 +65,7 @@ def read_value(value: dict[str, Any], source: ForeignFile) -> Card:
     )
 
 
-def _unwrapped(value: object) -> dict[str, Any]:
+def _unwrap_card(value: object) -> dict[str, Any]:
     """Return the card that an object wraps, if it holds nothing else of a card's."""
     outer = as_object(value)
     inner = next((outer[key] for key in _WRAPPERS if isinstance(outer.get(key), dict)), None)

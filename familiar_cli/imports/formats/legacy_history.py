@@ -119,7 +119,7 @@ def _channel(values: Values) -> str:
 
 def _turns(source: ForeignFile) -> Iterator[Values]:
     """Yield all turns in the order of their ids."""
-    with _opened(source) as connection:
+    with _open_file(source) as connection:
         table = '"' + legacy_table(connection).replace('"', '""') + '"'
         rows = connection.execute(f"SELECT * FROM {table}")  # noqa: S608  # a quoted name
         names = [column[0].lower() for column in rows.description]
@@ -136,7 +136,7 @@ def _cell(value: object) -> object:
 
 
 @contextmanager
-def _opened(source: ForeignFile) -> Iterator[sqlite3.Connection]:
+def _open_file(source: ForeignFile) -> Iterator[sqlite3.Connection]:
     """Open the file for reading; refuse anything but a history with speakers."""
     try:
         assert source.path

@@ -17,7 +17,7 @@ _LISTS: Final = ("results", "memories")
 _MARKS: Final = frozenset({"user_id", "agent_id", "app_id", "run_id", "hash", "created_at"})
 
 
-def _listed(source: ForeignFile) -> list[dict[str, Any]]:
+def _list_items(source: ForeignFile) -> list[dict[str, Any]]:
     value = source.value
     lists = [value, *(as_object(value).get(name) for name in _LISTS)]
     items = (object_list(one) for one in lists)
@@ -29,7 +29,7 @@ def _is_memory(row: dict[str, Any]) -> bool:
 
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
-    for number, row in enumerate(_listed(source), 1):
+    for number, row in enumerate(_list_items(source), 1):
         day = read_day(row.get("created_at")) or read_day(row.get("updated_at"))
         yield ForeignMemory(text_at(row, "memory"), number, day)
 
@@ -38,6 +38,6 @@ FORMAT: Final = Format(
     name="mem0",
     program="the memories of mem0",
     forms=("memories",),
-    sniff=lambda source: certain_if(_listed(source)),
+    sniff=lambda source: certain_if(_list_items(source)),
     read=lambda source, _: [build_memories("mem0", source.stem, _read(source))],
 )

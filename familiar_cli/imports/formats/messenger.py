@@ -27,7 +27,7 @@ _SHOWN: Final = {
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     messages = sorted(objects_at(value, "messages"), key=_time)
-    title = _mended(value.get("title")) or _mended(value.get("threadName"))
+    title = _mend_encoding(value.get("title")) or _mend_encoding(value.get("threadName"))
     path = text_at(value, "thread_path")
     yield SourceChat(
         partial(map, _line, messages), name=title, id=path.rpartition("/")[2], is_apart=False
@@ -40,7 +40,7 @@ def _time(message: dict[str, Any]) -> float:
 
 
 def _line(message: dict[str, Any]) -> SourceMessage:
-    name = next((_mended(message[key]) for key in _SENDERS if key in message), "")
+    name = next((_mend_encoding(message[key]) for key in _SENDERS if key in message), "")
     is_gone = message.get("is_unsent") or message.get("isUnsent")
     return SourceMessage(
         _words(message),
@@ -52,14 +52,14 @@ def _line(message: dict[str, Any]) -> SourceMessage:
 
 
 def _words(message: dict[str, Any]) -> str:
-    lines = [_mended(message.get("content")) or _mended(message.get("text"))]
+    lines = [_mend_encoding(message.get("content")) or _mend_encoding(message.get("text"))]
     lines += [f"[{kind}]" for key, kind in _SHOWN.items() if message.get(key)]
     shared = object_at(message, "share")
     lines.append(text_at(shared, "link"))
     return "\n".join(line for line in lines if line)
 
 
-def _mended(text: object) -> str:
+def _mend_encoding(text: object) -> str:
     """Return a text whose UTF-8 was written as if each byte were a letter."""
     value = str_or_empty(text)
     try:

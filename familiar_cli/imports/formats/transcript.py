@@ -192,7 +192,7 @@ class _Survey:
             if raw and raw.strip():
                 self._filled += 1
                 self._note_line(number, harmonise_line(raw))
-        styles = self._prevailing()
+        styles = self._prevailing_styles()
         if not styles:
             return None
         is_timed = any(self._styles[style].is_timed for style in styles)
@@ -241,7 +241,7 @@ class _Survey:
             and any(line.startswith(("Guild:", "Channel:")) for line in start)
         )
 
-    def _prevailing(self) -> list[str]:
+    def _prevailing_styles(self) -> list[str]:
         """Return the header styles in use; the most frequent one decides."""
         timed = {n: s.heads for n, s in self._styles.items() if s.is_timed and not s.is_block}
         blocks = {n: s.heads for n, s in self._styles.items() if s.is_block}
@@ -364,24 +364,24 @@ class _Pass:
             line = harmonise_line(raw)
             head = self._shape.head(line)
             if head is not None:
-                yield from self._finished()
+                yield from self._finish_message()
                 self._begin(head, number)
             elif not line.strip():
                 if self._head:
                     self._lines.append((number, ""))
             else:
                 yield from self._take(number, line)
-        yield from self._finished()
+        yield from self._finish_message()
 
     def _take(self, number: int, line: str) -> Iterator[SourceMessage | Skip]:
         """Process a line that begins no message."""
         day = written_times.day_alone(line) if self._shape.has_days else ""
         if day and self._date(day):
-            yield from self._finished()
+            yield from self._finish_message()
             self._day, self._clock, self._in_day = self._date(day), None, 0
             yield Skip(number, _DAY, damaged=False)
         elif self._shape.is_export and (_LONG_RULE.fullmatch(line) or _EXPORTED.fullmatch(line)):
-            yield from self._finished()
+            yield from self._finish_message()
             self._header = not self._header
             yield Skip(number, _OF_EXPORT, damaged=False)
         elif self._head is None:
@@ -408,7 +408,7 @@ class _Pass:
         self._lines = [(number, head.text)]
         self._chars = len(head.text)
 
-    def _finished(self) -> Iterator[SourceMessage | Skip]:
+    def _finish_message(self) -> Iterator[SourceMessage | Skip]:
         """Yield the completed message, then the lines that merely separate it from the next."""
         head, self._head = self._head, None
         if head is None:

@@ -32,12 +32,12 @@ def find_remote(name: str) -> Model:
         NotFoundError: fastembed is not installed, or knows no such model.
         FetchError: The hub cannot be reached, or lacks the model.
     """
-    value = _described(name, _dense_models())
+    value = _find_description(name, _dense_models())
     repo = value.sources.hf
     if not repo:
         raise FetchError(f"{name!r} is not on the model hub")
     wanted = {value.model_file, *value.additional_files}
-    revision, there = _listed(repo)
+    revision, there = _list_files(repo)
     if not wanted <= there:
         raise FetchError(f"The model hub lacks {min(wanted - there)!r} of {repo!r}")
     size_bytes = int(value.size_in_GB * 1e9)
@@ -60,7 +60,7 @@ def directory_of(name: str, cache_dir: Path) -> Path | None:
         return here
     from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
 
-    known = _described(name, _dense_models())
+    known = _find_description(name, _dense_models())
     result = try_to_load_from_cache(known.sources.hf or name, known.model_file, cache_dir=root)
     depth = known.model_file.count("/")
     return Path(result).parents[depth] if isinstance(result, str) else None
@@ -72,7 +72,7 @@ def open_dense(name: str, directory: Path) -> TextEmbedding:
     Raises:
         NotFoundError: fastembed is not installed, or knows no such model.
     """
-    _described(name, _dense_models())
+    _find_description(name, _dense_models())
     from fastembed import TextEmbedding  # noqa: PLC0415
 
     return TextEmbedding(
@@ -89,7 +89,7 @@ def dimension_of(name: str) -> int:
     Raises:
         NotFoundError: fastembed is not installed, or knows no such model.
     """
-    return int(_described(name, _dense_models()).dim)
+    return int(_find_description(name, _dense_models()).dim)
 
 
 def _dense_models() -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _check_installed() -> None:
     logger.disable("fastembed")  # our errors say what it would print
 
 
-def _described(name: str, known: dict[str, Any]) -> Any:  # noqa: ANN401  # of several classes
+def _find_description(name: str, known: dict[str, Any]) -> Any:  # noqa: ANN401  # of several classes
     value = known.get(name.lower())
     if value is None:
         guess = nearest(name.lower(), known)
@@ -122,7 +122,7 @@ def _described(name: str, known: dict[str, Any]) -> Any:  # noqa: ANN401  # of s
     return value
 
 
-def _listed(repo: str) -> tuple[str, set[str]]:
+def _list_files(repo: str) -> tuple[str, set[str]]:
     """Return the latest revision of a repository, and its files."""
     import httpx  # noqa: PLC0415
     from huggingface_hub import model_info  # noqa: PLC0415  # 0.4 s

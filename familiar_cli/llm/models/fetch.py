@@ -126,7 +126,7 @@ def fetch_file(hub: Hub, file: ModelFile, into: Path, report: Callable[[Progress
     try:
         url = hf_hub_url(hub.repo, path, revision=hub.revision)
         about = get_hf_file_metadata(url, token=False, timeout=CONNECT_S)
-        announced = _announced(hub, file, about.etag, about.size)
+        announced = _request_metadata(hub, file, about.etag, about.size)
         with warnings.catch_warnings(action="ignore"):
             fetched = hf_hub_download(
                 hub.repo,
@@ -138,17 +138,17 @@ def fetch_file(hub: Hub, file: ModelFile, into: Path, report: Callable[[Progress
                 tqdm_class=_progress_bar(announced, hub, report),
             )
     except (HfHubHTTPError, OfflineModeIsEnabled, httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _undelivered(hub, path, error) from error
+        raise _delivery_error(hub, path, error) from error
     except OSError as error:
         if error.errno:
             raise
-        raise _undelivered(hub, path, error) from error
+        raise _delivery_error(hub, path, error) from error
     (into / file.name).parent.mkdir(parents=True, exist_ok=True)
     Path(fetched).replace(into / file.name)
     _check_announced(into / file.name, announced, hub)
 
 
-def _undelivered(hub: Hub, path: str, error: Exception) -> FetchError:
+def _delivery_error(hub: Hub, path: str, error: Exception) -> FetchError:
     words = one_line(str(error), 160) or type(error).__name__
     return FetchError(f"The model hub did not deliver {path!r} of {hub.repo!r}: {words}")
 
@@ -174,7 +174,7 @@ def _progress_bar(announced: ModelFile, hub: Hub, report: Callable[[Progress], N
     return _ReportedBar
 
 
-def _announced(hub: Hub, file: ModelFile, etag: str | None, size: int | None) -> ModelFile:
+def _request_metadata(hub: Hub, file: ModelFile, etag: str | None, size: int | None) -> ModelFile:
     """Request a file's metadata from the hub, before downloading any of it.
 
     Raises:

@@ -65,12 +65,12 @@ class LineFinder:
         """List the channels that contain any of these lines, most recent first."""
         with self._lock:
             try:
-                return self._found(lines)
+                return self._find_turns(lines)
             except sqlite3.DatabaseError as error:
                 if not is_useless(error):
                     raise
                 self._forget()  # it is made again
-                return self._found(lines)
+                return self._find_turns(lines)
 
     def close(self) -> None:
         """Close the file."""
@@ -79,8 +79,8 @@ class LineFinder:
                 self._connection.close()
                 self._connection = None
 
-    def _found(self, lines: Sequence[RequestLine]) -> list[str]:
-        connection = self._opened()
+    def _find_turns(self, lines: Sequence[RequestLine]) -> list[str]:
+        connection = self._open_table()
         self._catch_up(connection)
         sql = "SELECT turn_id, channel_id FROM lines WHERE key = ? ORDER BY turn_id DESC LIMIT ?"
         latest: dict[str, int] = {}
@@ -102,7 +102,7 @@ class LineFinder:
                 connection.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", rows)
             newest = turns[-1][0]
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_table(self) -> sqlite3.Connection:
         if self._connection is None:
             connection = connect_derived(self._path, 5.0)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -230,17 +230,17 @@ class Conversations:
             best = self._best(lines, channels, is_named=bool(channel_id))
         if best is not None:
             if self._is_allowed(best[1], lines[-1], author, message_id):
-                return self._settled(*best)
+                return self._settle_placement(*best)
             if channel_id or len(lines) > 1:
                 return RequestConversation(best[0])
         if not channel_id:
             return RequestConversation(_new_channel(), unknown=tuple(lines[:-1]))
-        kept = self._kept(channel_id, lines)
+        kept = self._kept_lines(channel_id, lines)
         if len(lines) > 1:
             return (
                 RequestConversation(channel_id)
                 if kept
-                else self._leaving(lines, author, channel_id)
+                else self._start_branch(lines, author, channel_id)
             )
         placement = self._at_end(lines[-1], kept)
         is_allowed = placement and self._is_allowed(placement, lines[-1], author, message_id)
@@ -293,7 +293,7 @@ class Conversations:
         history, placement = self._familiar.history, found.placement
         notices = self._familiar.privacy.enter(found.channel_id, said.author, said.kind)
         if found.parent is not None and placement and placement.after:
-            replaced = found.is_correction and self._replaced(found.parent, placement.after)
+            replaced = found.is_correction and self._replaced_turns(found.parent, placement.after)
             history.branch(found.channel_id, placement.after, found.parent)
             marks.withdraw_turns(history, replaced or ())
         if placement and placement.chosen:
@@ -356,7 +356,7 @@ class Conversations:
         reply = placement.reply and self._familiar.history.turn(placement.reply)
         return replace(said, reply_to=placement.question, instead_of=reply or None)
 
-    def _leaving(
+    def _start_branch(
         self, lines: Sequence[RequestLine], author: Author, channel_id: str
     ) -> RequestConversation:
         """Start a branch of the conversation that holds the request's past, if there is one."""
@@ -388,7 +388,7 @@ class Conversations:
                 continue
             reply, last = (
                 reply_to_turn(history, turn.id, channel_id),
-                self._kept(channel_id, ())[-1:],
+                self._kept_lines(channel_id, ())[-1:],
             )
             if normal_words(turn.content) != normal_words(line.text):
                 return RequestConversation(channel_id)
@@ -436,7 +436,7 @@ class Conversations:
         """
         best: tuple[tuple[int, bool, bool, str], str, Placement] | None = None
         for channel_id in channels:
-            kept = self._kept(channel_id, lines)
+            kept = self._kept_lines(channel_id, lines)
             placement = align_lines(lines, kept)
             if placement is None:
                 continue
@@ -477,7 +477,7 @@ class Conversations:
         question = self._familiar.history.turn(placement.question)
         return question is not None and elapsed_s(question.at) <= _SAME_QUESTION.total_seconds()
 
-    def _settled(self, channel_id: str, placement: Placement) -> RequestConversation:
+    def _settle_placement(self, channel_id: str, placement: Placement) -> RequestConversation:
         if placement.step != "branch":
             return RequestConversation(channel_id, placement)
         if placement.after is None:
@@ -489,7 +489,7 @@ class Conversations:
             is_correction=not channel_id.startswith(_KEEPING_BRANCHES),
         )
 
-    def _replaced(self, channel_id: str, after: int) -> list[int]:
+    def _replaced_turns(self, channel_id: str, after: int) -> list[int]:
         """List the turns that an edited past replaces, starting from a shared one.
 
         They belong to the most recently active conversation. Turns shared with a conversation that
@@ -581,7 +581,7 @@ class Conversations:
         last = self._familiar.history.recent(channel_id, 1, viewer=OWNER)[-1:]
         return any(map(owner.is_me, authors)) or any(turn.source == IMPORTED for turn in last)
 
-    def _kept(self, channel_id: str, lines: Sequence[RequestLine]) -> list[KeptLine]:
+    def _kept_lines(self, channel_id: str, lines: Sequence[RequestLine]) -> list[KeptLine]:
         roles = {"user", "assistant", *(line.role for line in lines)}
         turns = self._familiar.history.recent(
             channel_id, max(_LEAST_TURNS, 2 * len(lines)), viewer=OWNER

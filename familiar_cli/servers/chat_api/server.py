@@ -185,11 +185,11 @@ class Server:
 
     async def chat(self, request: Request) -> replying.ReplyResponse:
         """Reply to a conversation."""
-        return await self._reply(request, await self._asked(request))
+        return await self._reply(request, await self._read_request(request))
 
     async def responses(self, request: Request) -> replying.ReplyResponse:
         """Reply to a conversation, as the Responses API has it."""
-        return await self._reply(request, await self._asked(request, to_chat=to_chat_body))
+        return await self._reply(request, await self._read_request(request, to_chat=to_chat_body))
 
     async def _reply(self, request: Request, asked: ReplyRequest) -> replying.ReplyResponse:
         headers = request.headers
@@ -212,7 +212,7 @@ class Server:
 
     async def context(self, request: Request) -> Response:
         """Recall memory for a conversation; no model is asked, and nothing is saved."""
-        asked = await self._asked(request, is_transcript=True)
+        asked = await self._read_request(request, is_transcript=True)
         async with self._lease(asked, request) as (served, identity):
             if identity.is_chore:
                 return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
@@ -221,7 +221,7 @@ class Server:
 
     async def keep(self, request: Request) -> Response:
         """Store the newest exchange of a conversation that another model took part in."""
-        asked = await self._asked(request, is_transcript=True)
+        asked = await self._read_request(request, is_transcript=True)
         async with self._lease(asked, request, len(asked.lines)) as (served, identity):
             lines = identity.asked.lines[:-1]
             if (
@@ -350,7 +350,7 @@ class Server:
             code="unsupported_api",
         )
 
-    async def _asked(self, request: Request, **how: Any) -> ReplyRequest:  # noqa: ANN401
+    async def _read_request(self, request: Request, **how: Any) -> ReplyRequest:  # noqa: ANN401
         _check_json(request)
         raw, ids = await request.body(), self._ids(request)
         return await RequestBudget.of(request.scope).work(lambda: parse_request(raw, ids, **how))

@@ -103,7 +103,7 @@ class ServedTurn(LiveTurn):
         identity, familiar = self._wanted, self._served.familiar
         async with self._alone.hold(key_of(identity)):
             said = await asyncio.to_thread(self._placed)
-            result = await take_turn(familiar, said, self._on_text, asking=self._asking())
+            result = await take_turn(familiar, said, self._on_text, asking=self._make_asking())
         familiar.finder.load_embedder(optimised=True)  # halves what questions cost from now on
         return result
 
@@ -130,7 +130,7 @@ class ServedTurn(LiveTurn):
             return conversations.off_record(conversation, said, lines[:-1])
         return conversations.prepare(conversation, replace(said, message_id=identity.message_id))
 
-    def _asking(self) -> Asking:
+    def _make_asking(self) -> Asking:
         request = self._wanted.asked
         return Asking(
             memory_only=request.memory_only,

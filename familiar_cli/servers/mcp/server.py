@@ -234,15 +234,15 @@ class MemoryServer:
         tool = _BY_NAME.get(params.name)
         if tool is None:
             known = f"Known: {', '.join(_BY_NAME)}."
-            return _failed(f"There is no tool {framed(params.name)!r}", known)
+            return _error_result(f"There is no tool {framed(params.name)!r}", known)
         try:
             arguments, notes = read_arguments(tool, params.arguments or {})
             page = await self._ask(ctx, lambda caller: _run(tool, arguments, caller, notes))
         except FamiliarError as error:
-            return _failed(str(error), error.hint)
+            return _error_result(str(error), error.hint)
         except Exception as error:  # noqa: BLE001  # one broken call must not end the server
             self._manner.tell(f"{tool.name} failed: {type(error).__name__}: {error}")
-            return _failed(
+            return _error_result(
                 f"{tool.name} failed: {type(error).__name__}", "The server's log says more."
             )
         if tool.searches:
@@ -471,7 +471,7 @@ def _listed(tool: Tool) -> types.Tool:
     )
 
 
-def _failed(message: str, hint: str | None) -> types.CallToolResult:
+def _error_result(message: str, hint: str | None) -> types.CallToolResult:
     text = types.TextContent(type="text", text=_model_message(message, hint))
     return types.CallToolResult(content=[text], is_error=True)
 

@@ -302,7 +302,7 @@ def cursor_of(tool: str, arguments: Arguments) -> Cursor:
     if not cursor:
         return Cursor()
     try:
-        key, start, char, _ = _decoded(cursor)
+        key, start, char, _ = _decode_cursor(cursor)
     except ValueError:
         raise UsageError("The cursor is not valid", hint="Call again without it.") from None
     if key != _key(tool, arguments):
@@ -329,7 +329,7 @@ def page(tool: str, arguments: Arguments, answer: Answer, counter: TokenCounter)
         text = harmless(item.text)[char:]
         cost = counter.count(text) + counter.count(_attributes(item)) + _ITEM_TOKENS
         if cost > room and not shown and answer.cut == "anywhere":
-            text = _beginning(text, room, counter)
+            text = _cut_text(text, room, counter)
             following = Cursor(place, char + len(text))
         elif cost > room and shown and answer.cut != "nowhere":
             following = Cursor(place)
@@ -340,11 +340,13 @@ def page(tool: str, arguments: Arguments, answer: Answer, counter: TokenCounter)
         room -= cost
     if not following and not answer.is_all:
         following = Cursor(answer.start + len(answer.items))
-    token = _encoded(_key(tool, arguments), following, answer.stamp) if following else None
-    return _made(answer, shown, token)
+    token = _encode_cursor(_key(tool, arguments), following, answer.stamp) if following else None
+    return _make_page(answer, shown, token)
 
 
-def _made(answer: Answer, shown: list[tuple[ToolItem, str]], following: str | None) -> ToolPage:
+def _make_page(
+    answer: Answer, shown: list[tuple[ToolItem, str]], following: str | None
+) -> ToolPage:
     # Some clients give their model the structured half only. Whole files go to programs.
     is_quoted = answer.cut == "anywhere" and bool(shown)
     results = [
@@ -361,7 +363,7 @@ def _made(answer: Answer, shown: list[tuple[ToolItem, str]], following: str | No
     if following:
         data["next"] = following
         notes.append(f"There is more: call again with cursor {following!r}.")
-    blocks = [INTRO, *(_fenced(item, text) for item, text in shown)] if shown else []
+    blocks = [INTRO, *(_fence_item(item, text) for item, text in shown)] if shown else []
     return ToolPage("\n".join([*blocks, *notes]) or "Nothing.", data)
 
 
@@ -374,7 +376,7 @@ def _harmless(value: Any) -> Any:  # noqa: ANN401  # any plain value
     return [_harmless(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _fenced(item: ToolItem, text: str) -> str:
+def _fence_item(item: ToolItem, text: str) -> str:
     """Enclose an item in tags that nothing in it can close."""
     head = _attributes(item)
     if not item.text:
@@ -396,7 +398,7 @@ def _word(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _beginning(text: str, room: int, counter: TokenCounter) -> str:
+def _cut_text(text: str, room: int, counter: TokenCounter) -> str:
     """Return as much of a text as fits, at least one character."""
     most = room - _ITEM_TOKENS
     return text[: largest_fit(1, len(text), lambda end: counter.count(text[:end]) <= most)]
@@ -404,7 +406,7 @@ def _beginning(text: str, room: int, counter: TokenCounter) -> str:
 
 def _check_stamp(arguments: Arguments, answer: Answer) -> None:
     cursor = arguments.get("cursor")
-    if cursor and _decoded(cursor)[3] != answer.stamp:
+    if cursor and _decode_cursor(cursor)[3] != answer.stamp:
         raise UsageError("It changed since that page", hint="Call again without the cursor.")
 
 
@@ -414,12 +416,12 @@ def _key(tool: str, arguments: Arguments) -> str:
     return blake2b(words, digest_size=_KEY_BYTES).hexdigest()
 
 
-def _encoded(key: str, cursor: Cursor, stamp: str) -> str:
+def _encode_cursor(key: str, cursor: Cursor, stamp: str) -> str:
     words = json.dumps([key, cursor.start, cursor.char, stamp], separators=(",", ":"))
     return base64.urlsafe_b64encode(words.encode()).decode().rstrip("=")
 
 
-def _decoded(sent: str) -> tuple[str, int, int, str]:
+def _decode_cursor(sent: str) -> tuple[str, int, int, str]:
     """Decode a cursor.
 
     Raises:

@@ -268,7 +268,7 @@ def sync_push(caller: Caller, arguments: Arguments) -> Answer:
     ]
     writer = writer_of(caller, device.id)
     received, token = push(caller.familiar, writer, device, changes, _since(arguments))
-    items = [ToolItem(_received(one), one.content or "") for one in received]
+    items = [ToolItem(_receipt_json(one), one.content or "") for one in received]
     open_ = sum(one.result in {"refused", "planned", "held"} for one in received)
     note = f"{counted(open_, 'change')} not applied: see each status." if open_ else ""
     more = {"newSyncToken": _token(token), "success": not open_}
@@ -338,7 +338,7 @@ def _memory_change(sent: dict[str, Any], device: str) -> EmbodimentChange:
     return EmbodimentChange(place, _content(sent), _clock(sent), [*map(str, chats or [])], source)
 
 
-def _received(one: ChangeReceipt) -> dict[str, Any]:
+def _receipt_json(one: ChangeReceipt) -> dict[str, Any]:
     about: dict[str, Any] = {"path": one.rel_path, "status": one.result}
     if one.order:
         about["order"] = one.order

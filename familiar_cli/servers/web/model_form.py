@@ -76,14 +76,14 @@ def model_values(fields: Mapping[str, str], tested: ModelTest | None = None) -> 
     return {
         "chosen": {**typed, "pulled": typed["model"] or _SMALL_OF_OLLAMA},
         "models": MODELS,
-        "offers": [(one, _packed(one)) for one in served],
-        "embedders": [(one, _packed(one)) for one in embedders],
+        "offers": [(one, _pack_model(one)) for one in served],
+        "embedders": [(one, _pack_model(one)) for one in embedders],
         "has_key": has_key,
         "tested": tested,
     }
 
 
-def _packed(one: ServedModel) -> str:
+def _pack_model(one: ServedModel) -> str:
     return _SEPARATOR.join((one.preset, one.base_url, one.model))
 
 

@@ -226,7 +226,7 @@ class Site:
                 Mount("/f/{familiar}", routes=list(pages)),
                 *pages,
             ],
-            exception_handlers={HTTPException: self._refused, Exception: self._broken},
+            exception_handlers={HTTPException: self._refuse_request, Exception: self._broken},
         )
         self._segments = {p.path.split("/")[1] for p in PAGES if p.path != "/"}
         self._segments |= {"f", "static", "events", "favicon.ico", "setup"}
@@ -256,7 +256,7 @@ class Site:
         await self.pool.aclose()
 
     @contextmanager
-    def _held(self, name: str | None, *, alone: bool) -> Iterator[Familiar]:
+    def _lease_familiar(self, name: str | None, *, alone: bool) -> Iterator[Familiar]:
         """Lease a familiar for one page, and close its journal afterwards."""
         with self.pool.hold(name, alone=alone) as familiar:
             try:
@@ -305,7 +305,7 @@ class Site:
             form, files = await asyncio.to_thread(_read_body, request, body)
             familiar = await lease.enter_async_context(self._lease(self._asked_name(request)))
         except FamiliarError as error:
-            return self._failed(request, error, _base_of(request))
+            return self._answer_error(request, error, _base_of(request))
         streams = "text/event-stream" in request.headers.get("accept", "")
         turn = PageTurn(familiar, form, files, begins_work=self._begins_work)
 
@@ -329,7 +329,7 @@ class Site:
         try:
             name = self._asked_name(request)
             form, files = _read_body(request, body)
-            with self._held(name, alone=page.is_long) as familiar:
+            with self._lease_familiar(name, alone=page.is_long) as familiar:
                 is_person = self._door.is_open(
                     request.headers.get("cookie", ""), request.headers.get("host", "")
                 )
@@ -348,7 +348,7 @@ class Site:
                 )
                 return self._response(asked, request, page.answer(asked))
         except FamiliarError as error:
-            return self._failed(request, error, base)
+            return self._answer_error(request, error, base)
 
     def _response(
         self, asked: asking.PageRequest, request: Request, answer: asking.Answer
@@ -357,7 +357,7 @@ class Site:
             return RedirectResponse(self._with_note(answer), status_code=303)
         if isinstance(answer, asking.Data):
             return _data_response(answer)
-        shared = self._shared(asked.base, asked.ids, request)
+        shared = self._shared_values(asked.base, asked.ids, request)
         shared["notes"] = (*shared["notes"], *_due_reminders(asked))
         zone = asked.familiar.zone
         return _page_response(
@@ -366,7 +366,7 @@ class Site:
             answer.status,
         )
 
-    def _shared(self, base: str, ids: tuple[str, ...], request: Request) -> dict[str, Any]:
+    def _shared_values(self, base: str, ids: tuple[str, ...], request: Request) -> dict[str, Any]:
         """Return the template values common to all pages."""
         with self._notes_lock:
             notes = self._notes.pop(request.query_params.get(_NOTE, ""), ())
@@ -415,7 +415,7 @@ class Site:
 
     def _answer_setup(self, request: Request, body: bytes) -> Response:
         """Show the form for a new familiar, or make the one that it describes."""
-        shared = self._shared("", tuple(list_familiars(self.pool.home)), request)
+        shared = self._shared_values("", tuple(list_familiars(self.pool.home)), request)
         if request.method != "POST":
             return _page_response("setup", {**shared, **setup_values({})}, 200)
         fields: dict[str, str] = {}
@@ -440,7 +440,7 @@ class Site:
         )
         return RedirectResponse(self._with_note(redirect), status_code=303)
 
-    def _failed(
+    def _answer_error(
         self, request: Request, error: FamiliarError, base: str = "", status: int | None = None
     ) -> Response:
         if status is None:
@@ -453,7 +453,7 @@ class Site:
             ids = tuple(list_familiars(self.pool.home))
         except FamiliarError:
             ids = ()
-        shared = self._shared(base, ids, request)
+        shared = self._shared_values(base, ids, request)
         if request.url.path == "/" and isinstance(error, (UsageError, NotFoundError)):
             if not ids:
                 return _page_response("setup", {**shared, **setup_values({})}, 200)
@@ -462,19 +462,19 @@ class Site:
             "failed", {**shared, "message": str(error), "hint": error.hint}, status
         )
 
-    async def _refused(self, request: Request, error: Exception) -> Response:
+    async def _refuse_request(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == 404:  # noqa: PLR2004
             told: FamiliarError = NotFoundError(f"There is no page at {request.url.path!r}")
-            return self._failed(request, told)
+            return self._answer_error(request, told)
         told = UsageError(f"{request.url.path!r} does not support {request.method}")
-        return self._failed(request, told, status=error.status_code)
+        return self._answer_error(request, told, status=error.status_code)
 
     async def _broken(self, request: Request, error: Exception) -> Response:
         told = FamiliarError(
             f"The page failed: {type(error).__name__}", hint="`familiar doctor` looks for causes."
         )
-        return self._failed(request, told)
+        return self._answer_error(request, told)
 
     async def _events(self, request: Request) -> Response:
         """Stream an event for each new turn or change, while the browser is connected."""
@@ -482,7 +482,7 @@ class Site:
         try:
             paths = find_familiar(self.pool.home, name)
         except FamiliarError as error:
-            return self._failed(request, error)
+            return self._answer_error(request, error)
         feed = self._feeds.of(paths, _no_news)
         return EventStream(stream_changes(feed), self.slots.take())
 

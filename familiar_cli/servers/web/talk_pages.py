@@ -412,7 +412,7 @@ def _turn_rows(request: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[
     rows, me = [], request.familiar.me()
     for turn, name in asking.with_speakers(request.familiar, turns):
         who = "You" if me.is_me(turn.author) else name
-        why = _explained(request.familiar, turn)
+        why = _explain_reply(request.familiar, turn)
         words, pictures = split_pictures(request.familiar.paths.root, turn.content)
         row = {"turn": turn, "who": who, "words": words, "pictures": pictures, "why": why}
         rows.append({**row, "learned": learned.get(turn.id, [])})
@@ -428,7 +428,7 @@ def _oldest_in_prompt(familiar: Familiar, channel_id: str) -> int:
         return 0
 
 
-def _explained(familiar: Familiar, turn: Turn) -> ReplyExplanation | None:
+def _explain_reply(familiar: Familiar, turn: Turn) -> ReplyExplanation | None:
     """Explain a reply from its immutable trace, or return None without one."""
     if turn.role != "assistant" or turn.reply_to is None:
         return None

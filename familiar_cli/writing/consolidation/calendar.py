@@ -250,7 +250,7 @@ class Consolidator:
     async def _make(self, period_state: PeriodState) -> str:
         """Make one file; return why it was not made, or an empty string."""
         try:
-            digest = self._wanted(period_state)
+            digest = self._plan_period(period_state)
             if self._engine.dry_run and digest.body is None:
                 self._note(period_state, digest, None)
                 return ""
@@ -320,7 +320,7 @@ class Consolidator:
         self._states.library.put(period_state.period, file)
         self._states.forget(period_state.period)
 
-    def _wanted(self, period_state: PeriodState) -> periods.PlannedDigest:
+    def _plan_period(self, period_state: PeriodState) -> periods.PlannedDigest:
         period = period_state.period
         if period.tier == "daily":
             return self._daily(period, period_state.sources)
@@ -331,7 +331,7 @@ class Consolidator:
             f"{period.tier}/{period.name}.md",
             title,
             {path: read_page(text).digest for path, text in texts.items()},
-            as_items(self._labelled(period, texts)),
+            as_items(self._label_parts(period, texts)),
             body=None if texts else f"# {title}\n",
             guidance=_GUIDANCE[period.tier].format(title=period.title()),
             budget_tokens=BUDGETS[period.tier],
@@ -369,7 +369,9 @@ class Consolidator:
         before = [f for f in files if f.instance < self._states.instance and not f.problem]
         return [b for f in before for b in bullets_of(read_page(self._text(f)).body)]
 
-    def _labelled(self, period: periods.Period, texts: dict[str, str]) -> Iterable[tuple[str, str]]:
+    def _label_parts(
+        self, period: periods.Period, texts: dict[str, str]
+    ) -> Iterable[tuple[str, str]]:
         """Yield the parts of a period with their names, as the model's input."""
         for part in periods.period_parts(period):
             paths = [path for path in texts if _is_of(path, part)]

@@ -281,7 +281,7 @@ class Distiller:
             ConfigError: There is no model, or its context is too small.
             FamiliarError: A source is unreadable, or the disk failed. Nothing was changed.
         """
-        digest = self._wanted(name)
+        digest = self._plan_digest(name)
         page = self._page(digest.rel_path)
         tokens = self._count(pages.readable_text(page.body))
         sources = tuple(digest.sources)
@@ -315,7 +315,7 @@ class Distiller:
         digest = self._digests[name]
         try:
             page = self._page(digest.rel_path)
-            wanted = self._wanted(name)
+            wanted = self._plan_digest(name)
         except FamiliarError as error:
             budget, on = digest.budget_tokens, digest.switched_on
             return DigestStatus(name, 0, budget, None, None, False, False, on, str(error))  # noqa: FBT003
@@ -383,7 +383,7 @@ class Distiller:
         there = self._store.exists(rel_path)
         return pages.read_page(self._store.read_file(rel_path)) if there else pages.MadePage("")
 
-    def _wanted(self, name: Name) -> PlannedDigest:
+    def _plan_digest(self, name: Name) -> PlannedDigest:
         digest = self._digests[name]
         wanted = self._short(digest) if name == "short" else self._above(name, digest)
         if wanted.items:
@@ -479,7 +479,9 @@ class Distiller:
             )
             if self._count(section) > room:
                 if not taken:
-                    taken.append((path, pages.digest_of(body), self._shortened(section, room)))
+                    taken.append(
+                        (path, pages.digest_of(body), self._shorten_session(section, room))
+                    )
                 break
             room -= self._count(section)
             taken.append((path, pages.digest_of(body), section))
@@ -503,7 +505,7 @@ class Distiller:
                 if facts_of(path, text).says:
                     yield path, text
 
-    def _shortened(self, section: str, room: int) -> str:
+    def _shorten_session(self, section: str, room: int) -> str:
         """Truncate a session that alone is too long, with a note."""
         found, _ = pages.blocks(section)
         rest = f"- {self._phrases.rest_left_out}\n"

@@ -280,7 +280,7 @@ class FileMaker(Struct):
         body, refused = await self._body(wanted)
         # Merge with what a person wrote in the meantime.
         return retry_on_conflict(
-            lambda: self._written(wanted, self._drawn(wanted, body, refused)), _TRIES
+            lambda: self._write_page(wanted, self._merge_body(wanted, body, refused)), _TRIES
         )
 
     async def _body(self, digest: PlannedDigest) -> tuple[str, tuple[Rejection, ...]]:
@@ -292,7 +292,7 @@ class FileMaker(Struct):
         plan = await self.composer().compose(tagged, texts)
         return f"# {digest.title}\n\n{plan_text(plan)}", plan.refused
 
-    def _drawn(
+    def _merge_body(
         self, digest: PlannedDigest, body: str, refused: tuple[Rejection, ...]
     ) -> FileResult:
         """Return the new file merged with the current one."""
@@ -314,7 +314,7 @@ class FileMaker(Struct):
             return page, hand, None, MISSING
         return page, hand, there.text, there.sha256
 
-    def _written(self, digest: PlannedDigest, page: FileResult) -> FileResult:
+    def _write_page(self, digest: PlannedDigest, page: FileResult) -> FileResult:
         by_model = digest.body is None
         too_short = shrinks_by_half(page.file) and not digest.may_shrink
         waits = by_model and changes_text(page.file) and (self.review or too_short)

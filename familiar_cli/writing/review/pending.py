@@ -360,7 +360,7 @@ def edit_plan(plan: ReviewPlan, edits: Mapping[tuple[int, int], str]) -> ReviewP
     files, number, left = [], 0, dict(edits)
     for file in plan.files:
         hunks = [
-            replace(hunk, added=_reworded(hunk.added, n, left))
+            replace(hunk, added=_reword_lines(hunk.added, n, left))
             for n, hunk in enumerate(file.hunks, number + 1)
         ]
         number += len(hunks)
@@ -375,7 +375,7 @@ def edit_plan(plan: ReviewPlan, edits: Mapping[tuple[int, int], str]) -> ReviewP
     return edited
 
 
-def _reworded(
+def _reword_lines(
     added: tuple[str, ...], number: int, edits: dict[tuple[int, int], str]
 ) -> tuple[str, ...]:
     lines = []

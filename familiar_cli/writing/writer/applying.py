@@ -72,9 +72,9 @@ class BatchApplier(Struct):
         """Copy the operations that await approval to another draft."""
         for operation in self.held:
             text = other.text(operation.rel_path) or self._new(operation)
-            other.put(operation.rel_path, self._edited(text, operation))
+            other.put(operation.rel_path, self._edit_text(text, operation))
 
-    def _edited(self, text: str, operation: Operation) -> str:
+    def _edit_text(self, text: str, operation: Operation) -> str:
         grounds = self.grounds
         is_session = operation.rel_path in grounds.sessions  # the whole file is private
         is_apart = grounds.batch.private is not None and not is_session
@@ -91,7 +91,7 @@ class BatchApplier(Struct):
     def _one(self, operation: Operation) -> bool:
         rel_path = operation.rel_path
         try:
-            text = self._opened(rel_path)
+            text = self._open_file(rel_path)
             self._keep_public(rel_path, text)
             if text is None:
                 text = self._new(operation)
@@ -99,7 +99,7 @@ class BatchApplier(Struct):
                 operation = replace(operation, op="add_bullets")
             elif operation.op in REWRITES and not self._may_rewrite(operation):
                 return False
-            after = self._edited(self._retitled(text, operation), operation)
+            after = self._edit_text(self._retitle_topic(text, operation), operation)
         except FamiliarError as error:
             return self._refuse(operation, "unreadable", str(error))
         if operation.op in REWRITES and shrinks_by_half(text, after, operation):
@@ -109,9 +109,9 @@ class BatchApplier(Struct):
             return self._refuse(operation, "changed", "the line was changed meanwhile")
         if after == text and operation.op == "add_bullets":
             return self._refuse(operation, "duplicate", "the file already says so")
-        return self._put(operation, after)
+        return self._put_file(operation, after)
 
-    def _put(self, operation: Operation, after: str) -> bool:
+    def _put_file(self, operation: Operation, after: str) -> bool:
         if len(after.encode("utf-8", errors="replace")) > self.max_file_bytes:
             self.held.append(operation)
             why = (
@@ -153,24 +153,24 @@ class BatchApplier(Struct):
         section = operation.section or self.grounds.phrases.headings["highlights"]
         return replace(operation, op="add_bullets", rel_path=rel_path, section=section)
 
-    def _opened(self, rel_path: str) -> str | None:
+    def _open_file(self, rel_path: str) -> str | None:
         """Return a file, recording whether it is still as the model was shown it."""
         text = self.draft.text(rel_path)
         if rel_path not in self._touched:
             self._touched.add(rel_path)
-            file = self._shown(rel_path)
+            file = self._shown_file(rel_path)
             if text is not None if file is None else self.draft.sha256(rel_path) != file.sha256:
                 self._stale.add(rel_path)
         return text
 
-    def _shown(self, rel_path: str) -> ShownFile | None:
+    def _shown_file(self, rel_path: str) -> ShownFile | None:
         shown = self.grounds.shown
         return shown.get(rel_path) or shown.get(layout.path_without_scope(rel_path))
 
     def _may_rewrite(self, operation: Operation) -> bool:
         if operation.rel_path not in self._stale:
             return True
-        if self._shown(operation.rel_path):
+        if self._shown_file(operation.rel_path):
             return self._refuse(operation, "changed", "the file was changed meanwhile")
         return self._refuse(operation, "not_shown", "the model had not seen the file")
 
@@ -199,7 +199,7 @@ class BatchApplier(Struct):
         stem = name.rpartition("/")[2].removesuffix(".md").replace("-", " ")
         return one_line(operation.title, _TITLE_CHARS) or stem[:1].upper() + stem[1:]
 
-    def _retitled(self, text: str, operation: Operation) -> str:
+    def _retitle_topic(self, text: str, operation: Operation) -> str:
         """Return a topic under a new title if readers of the batch see nothing of it so far.
 
         Its title may say what only others were told.

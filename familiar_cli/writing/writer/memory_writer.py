@@ -323,13 +323,13 @@ class _WriterPass:
 
     def turns(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
         """Yield the turns to read, except those that may still change."""
-        for turn in self._meant(since, again=again):
+        for turn in self._selected_turns(since, again=again):
             if place_of(turn) >= self._fresh.get(turn.channel_id, END):
                 self.report.newest_left += turn.stands
             else:
                 yield turn
 
-    def _meant(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
+    def _selected_turns(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
         """Yield the selected turns, a page at a time.
 
         Other turns stay unread. If turns from before `since` are unread, nothing is marked as read,

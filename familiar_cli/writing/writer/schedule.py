@@ -167,9 +167,9 @@ class MemoryWriterScheduler:
     def _begin(self) -> None:
         if not self.running and not self._closed:
             self._task = asyncio.get_running_loop().create_task(self._pass(self._wanted))
-            self._task.add_done_callback(self._ended)
+            self._task.add_done_callback(self._end_pass)
 
-    def _ended(self, _: asyncio.Task[None]) -> None:
+    def _end_pass(self, _: asyncio.Task[None]) -> None:
         if self._done < self._flushed or (self._done < self._wanted and self._rest_s() <= 0):
             self._begin()
 

@@ -22,7 +22,9 @@ def on_hub(hub, monkeypatch):
     for name in FILES:
         hub.files[f"{REPO}/{name}"] = HubFile(name.encode() * 50)
     monkeypatch.setattr(
-        fastembed_models, "_listed", lambda _repo: ("main", {*FILES, "README.md", "flax.msgpack"})
+        fastembed_models,
+        "_list_files",
+        lambda _repo: ("main", {*FILES, "README.md", "flax.msgpack"}),
     )
     return hub
 

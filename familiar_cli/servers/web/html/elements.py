@@ -156,7 +156,7 @@ def _day(day: date | str) -> str:
     return day_words(date.fromisoformat(day[:10]) if isinstance(day, str) else day)
 
 
-def _unlinked(value: str) -> str:
+def _unlink_text(value: str) -> str:
     from familiar_cli.store.memory.pages.links import words_of_links  # loads more than needed
 
     return words_of_links(value)
@@ -185,7 +185,7 @@ def environment(package: str) -> jinja2.Environment:
         "one_line": one_line,
         "moment": _moment,
         "size": size_words,
-        "unlinked": _unlinked,
+        "unlinked": _unlink_text,
         "thousands": lambda number: f"{number:,}",
     }
     return result
