@@ -16,10 +16,11 @@ from familiar_cli.imports import import_plan
 from familiar_cli.imports.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json, read_foreign
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.items import merge_bullets
+from familiar_cli.store.memory.pages.links import LinkChanges, PageNames
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from familiar_cli.store.memory.store.store import MemoryStore
@@ -139,7 +140,7 @@ class FolderPage(Struct, frozen=True):
     Args:
         source: The source file.
         rel_path: Target path.
-        is_original: Whether it is a verbatim copy of the file.
+        is_original: Whether it is a copy of the file, verbatim but for links to moved notes.
         is_hidden: Whether it is only stored, hidden from people and prompts.
         aside: Where to keep the original if it must be merged into an existing page.
     """
@@ -300,10 +301,10 @@ class _FolderDraft:
     def _keep_aside(self, page: FolderPage) -> None:
         """Keep the original, since memory now holds it merged with other text."""
         sha256, wrote = self.new[page.source].sha256, self._wrote[page.source]
-        wrote[page.aside] = sha256
+        digest = wrote[page.aside] = sha256_of(page.content)
         self.new[page.source] = ImportedFile(sha256, wrote, page.aside)
         there = self._store.sha256(page.aside)
-        if there != sha256:
+        if there != digest:
             self.changes[page.aside] = (page.content, there or MISSING)
 
     def _write(self, page: FolderPage, content: bytes, expect: str) -> None:
@@ -450,6 +451,8 @@ def _leave_out(folder: FolderContents, rel_path: str, reason: str) -> None:
 
 _VAULTS_DIR: Final = ".imported/vaults"
 _NOTES_DIR: Final = ".imported/notes"
+# Where notes go whose own path would make a standard name unusable; the first that is free.
+_MOVED_DIRS: Final = ("notes", *(f"notes-{number}" for number in range(2, 100)))
 _MERGED: Final = (layout.DAILY_DIR, layout.SIGNIFICANT_DIR)
 # Where the tree is, relative to a folder above it.
 _BELOW: Final = ("", "memories", "data/memories")
@@ -612,21 +615,74 @@ def map_tree(
     kept = kept_paths(files, tree.kept_dir)
     pieces: list[FolderPage] = []
     taken = {fold(path): path for path in there}
-    for source, content in sorted(files.items()):
+    moves = _moves_from_standard_names(files, set(taken.values()), tree)
+    warnings += _move_warnings(moves)
+    relinked = _relinked_contents(files, moves)
+    for source, raw in sorted(files.items()):
+        content, target = relinked.get(source, raw), moves.get(source, source)
         tier, is_placed = tier_of(source), tree.keeps_place(source)
         problem = _content_problem(source, content) if is_placed else ""
-        if is_placed and not problem and taken.setdefault(fold(source), source) != source:
-            problem = f"and {one_line(taken[fold(source)])} are the same file on some systems"
+        if is_placed and not problem and taken.setdefault(fold(target), target) != target:
+            problem = f"and {one_line(taken[fold(target)])} are the same file on some systems"
         if problem:
             warnings.append(f"{one_line(source)} {problem}; it is kept unchanged")
         if is_placed and not problem:
             aside = kept[source] if tier in _MERGED else ""
-            pieces.append(FolderPage(source, source, content, is_original=True, aside=aside))
+            pieces.append(FolderPage(source, target, content, is_original=True, aside=aside))
         else:
-            pieces.append(
-                FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
-            )
+            pieces.append(FolderPage(source, kept[source], raw, is_original=True, is_hidden=True))
     return pieces
+
+
+def _moves_from_standard_names(
+    files: Mapping[str, bytes], there: Collection[str], tree: FolderTree
+) -> dict[str, str]:
+    """Map notes whose path would make a standard name unusable to a path in a folder of notes."""
+    tops = {path.partition("/")[0] for path in (*files, *there)}
+    folder = next(
+        name for name in _MOVED_DIRS if all(fold(top) != name or top == name for top in tops)
+    )
+    return {
+        source: f"{folder}/{source}"
+        for source, raw in files.items()
+        if layout.standard_name_blocked_by(source)
+        and tree.keeps_place(source)
+        and source not in there
+        and not _content_problem(source, raw)
+    }
+
+
+def _move_warnings(moves: Mapping[str, str]) -> Iterator[str]:
+    """Say which folders or notes were moved, and why."""
+    tops = {source.partition("/")[0]: new.partition("/")[0] for source, new in moves.items()}
+    for top, folder in sorted(tops.items()):
+        standard = layout.standard_name_blocked_by(top)
+        yield (
+            f"{top} is imported as {folder}/{top}, with the links to it updated: on some systems "
+            f"it is the same as {standard}, which the memory needs"
+        )
+
+
+def _relinked_contents(files: Mapping[str, bytes], moves: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the notes in which links change because of `moves`."""
+    if not moves:
+        return {}
+    texts = {source: _text_of(raw) for source, raw in files.items() if _is_note(source)}
+    before = PageNames(files.keys(), texts)
+    after = PageNames(
+        {moves.get(source, source) for source in files},
+        {moves.get(source, source): text for source, text in texts.items()},
+    )
+    change = LinkChanges(before, after, moves)
+    made = {source: change.text(text, source, moves.get(source)) for source, text in texts.items()}
+    return {source: text.encode() for source, text in made.items() if text != texts[source]}
+
+
+def _text_of(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return ""  # kept aside
 
 
 def tier_of(source: str) -> str:

@@ -71,6 +71,14 @@ def test_looking_changes_nothing() -> None:
     assert sorted(path.name for path in root.iterdir()) == ["memory"]
 
 
+def test_a_folder_that_keeps_the_memory_from_writing_is_named_with_the_command_to_move_it() -> None:
+    live("ada")
+    run("memory", "write", "Topics/a b.md", "x")
+    (check,) = (c for c in data("doctor")["checks"] if "'Topics'" in c["detail"])
+    assert check["detail"] == "'Topics' keeps 'topics' from being written"
+    assert "`familiar memory mv 'Topics/a b.md' 'notes/Topics/a b.md'`" in check["mend"]
+
+
 def test_a_familiar_that_is_not_there_fails() -> None:
     live("ada")
     assert found("--familiar", "bob", code=7)["familiar"][0] == "fail"

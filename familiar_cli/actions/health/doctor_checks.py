@@ -15,7 +15,7 @@ from familiar_cli.base.config.home import FamiliarPaths, check_here, familiar_an
 from familiar_cli.base.config.schema import EMBEDDERS, CharacterConfig
 from familiar_cli.base.files import check_own, is_plain
 from familiar_cli.base.languages import ENGLISH, FIRST_TURNS, language_in
-from familiar_cli.base.text import counted, fold, one_line, shorten_list
+from familiar_cli.base.text import counted, fold, one_line, shorten_list, typed
 from familiar_cli.base.times.clock import elapsed_s, iso, now, parse_iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
@@ -24,6 +24,7 @@ from familiar_cli.store.history.schema import find_damage, foreign_objects
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.journal.edits import Edits, refused_files
 from familiar_cli.store.journal.repository import Repository
+from familiar_cli.store.memory.layout import standard_name_blocked_by
 from familiar_cli.store.memory.store.files import Tree
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock, lock_holder
 
@@ -155,6 +156,15 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
         skipped = [f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped]
         names = shorten_list(skipped, MOST_NAMED)
         yield warn(f"{len(walk.skipped)} left out: {names}", "Check these files.")
+    blocking = {
+        path.partition("/")[0]: path
+        for path in sorted((file.rel_path for file in walk.files), reverse=True)
+        if standard_name_blocked_by(path)
+    }
+    for top, path in sorted(blocking.items()):
+        detail = f"{top!r} keeps {standard_name_blocked_by(top)!r} from being written"
+        move = f"familiar memory mv {typed(path)} {typed(f'notes/{path}')}"
+        yield warn(detail, f"Move what is called so, a file at a time: `{move}`.")
     most_bytes = target.config.memory.max_file_bytes
     if large := [entry.rel_path for entry in walk.files if entry.size_bytes > most_bytes]:
         detail = f"{len(large)} larger than {most_bytes} bytes: {shorten_list(large, MOST_NAMED)}"

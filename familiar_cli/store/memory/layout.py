@@ -8,7 +8,7 @@ from datetime import date
 from typing import Final
 from urllib.parse import unquote
 
-from familiar_cli.base.text import sha256_of
+from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.base.times import clock
 from familiar_cli.base.who.visibility import (
     PUBLIC,
@@ -172,6 +172,13 @@ STANDARD_NAMES: Final = frozenset(
     | {SIGNIFICANT_DIR, CONFLICTS_DIR, INDEX_DIR, ALIASES_JSON, RELATION_KINDS}
 )
 """Names that mean the same in every memory, also where a person is called so."""
+
+
+def standard_name_blocked_by(rel_path: str) -> str:
+    """Return the standard name that a path makes unusable, spelling it otherwise; else empty."""
+    top = rel_path.partition("/")[0]
+    return fold(top) if top not in STANDARD_NAMES and fold(top) in STANDARD_NAMES else ""
+
 
 _OF_A_PERSON: Final = "@"
 _OF_A_CHANNEL: Final = "+"

@@ -355,7 +355,7 @@ def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcom
     """Apply judged batches to a draft, leaving out files that memory would reject.
 
     Such a file does not affect the others, and nothing links to it: everything is recomputed as if
-    it had not been proposed. What only lacks room is held.
+    it had not been proposed. What lacks room or a usable path is held.
     """
     refused: dict[str, Refusal] = {}
     while True:
@@ -373,11 +373,8 @@ def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcom
 
 def _without_refused(verdict: JudgedBatch, refused: Mapping[str, Refusal]) -> JudgedBatch:
     kept = tuple(o for o in verdict.operations if o.rel_path not in refused)
-    held = [o for o in verdict.operations if (r := refused.get(o.rel_path)) and r.rail == LIMIT]
+    held = [o for o in verdict.operations if o.rel_path in refused]
     return replace(verdict, operations=kept, held=(*verdict.held, *held))
-
-
-LIMIT: Final = "limit"
 
 
 def _refused_by(store: MemoryStore, draft: Draft) -> Iterator[Refusal]:
@@ -385,7 +382,6 @@ def _refused_by(store: MemoryStore, draft: Draft) -> Iterator[Refusal]:
         try:
             with store.transaction(layout.MEMORY_WRITER, "check", dry_run=True) as tx:
                 tx.write(file.rel_path, file.after)
-        except LimitError as error:
-            yield Refusal(file.rel_path, LIMIT, f"{error}; held")
-        except UnsafePathError as error:
-            yield Refusal(file.rel_path, "path", str(error))
+        except (LimitError, UnsafePathError) as error:
+            rail = "limit" if isinstance(error, LimitError) else "path"
+            yield Refusal(file.rel_path, rail, f"{error}; held")

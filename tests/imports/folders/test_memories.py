@@ -141,6 +141,32 @@ def test_a_note_that_may_have_moved_is_named_with_its_old_copy(store) -> None:
     )
 
 
+def test_folders_that_differ_from_the_memorys_own_by_case_move_below_notes_with_links(
+    store,
+) -> None:
+    notes = {
+        "People/Paula.md": b"[tea](../topics/tea.md) [[Paula]]\n",
+        "TASKS.md": b"x\n",
+        "topics/tea.md": b"[Paula](../People/Paula.md) [[People/Paula]]\n",
+    }
+    done = import_tree(store, FolderContents(notes), FolderImportOptions(), vault_tree("v"))
+    assert done.written == ("notes/People/Paula.md", "notes/TASKS.md", "topics/tea.md")
+    assert store.read_file("notes/People/Paula.md") == "[tea](../../topics/tea.md) [[Paula]]\n"
+    assert "[Paula](../notes/People/Paula.md) [[People/Paula]]" in store.read_file("topics/tea.md")
+    assert [warning.partition(",")[0] for warning in done.warnings] == [
+        "People is imported as notes/People",
+        "TASKS.md is imported as notes/TASKS.md",
+    ]
+    again = import_tree(store, FolderContents(notes), FolderImportOptions(), vault_tree("v"))
+    assert (again.written, again.unchanged) == ((), done.written)
+
+
+def test_a_vault_with_a_folder_called_notes_in_capitals_moves_below_another(store) -> None:
+    notes = {"Notes/a.md": b"a\n", "Topics/b.md": b"b\n"}
+    done = import_tree(store, FolderContents(notes), FolderImportOptions(), vault_tree("v"))
+    assert done.written == ("Notes/a.md", "notes-2/Topics/b.md")
+
+
 def test_a_dry_run_changes_nothing(store) -> None:
     import_tree(store, read_tree(EXAMPLES / "memories"), FolderImportOptions(), dry_run=True)
     assert not store.root.exists()

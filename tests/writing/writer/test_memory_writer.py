@@ -588,6 +588,22 @@ def test_nothing_links_to_a_topic_that_the_memory_refuses(tmp_path):
     world.history.close()
 
 
+def test_what_a_folder_in_capitals_keeps_from_being_written_is_held(world):
+    world.store.write_file("People/Paula.md", "# Paula\n")
+    world.say()
+    report = world.write(reply(op()))
+    assert (report.files, report.held, rails(report)) == ({}, [ANNAS], ["path"])
+    assert "keeps bees" in read_pending(world.store, report.pending).files[0].after
+
+
+def test_a_folder_of_sessions_in_capitals_fails_the_pass_and_no_turn_counts_as_read(world):
+    world.store.write_file("Sessions/a.md", "# A\n")
+    world.say()
+    report = world.write(reply(op()))
+    assert "familiar doctor" in (report.error.hint or "")
+    assert (report.turns_covered, report.remaining) == (0, 1)
+
+
 @pytest.mark.parametrize("named", ["topics/bees.md", "topics/Bees.md", "topics/garden/Bees.md"])
 def test_a_topic_in_a_subfolder_is_shown_and_written_where_it_is(world, named):
     world.store.write_file("topics/garden/Bees.md", "# Bees\n\n## Notes\n\n- They hum.\n")

@@ -27,7 +27,7 @@ from familiar_cli.base.files import (
     why,
 )
 from familiar_cli.base.text import fold, fold_all, sha256_of, typed
-from familiar_cli.store.memory.layout import INDEX_DIR, PEOPLE_DIR
+from familiar_cli.store.memory.layout import INDEX_DIR, PEOPLE_DIR, standard_name_blocked_by
 from familiar_cli.store.memory.store import files
 
 if TYPE_CHECKING:
@@ -145,6 +145,29 @@ class Transaction:
     def finish(self, result: files.WriteResult) -> None:
         """Set the result. Only the store calls this."""
         self._result = result
+
+
+def check_is_text(rel_path: str, content: str) -> None:
+    """Reject typed or piped text with which a file would count as binary, and not be searched.
+
+    Raises:
+        BadInputError: It holds a NUL byte.
+    """
+    if "\0" in content:
+        raise errors.BadInputError(
+            f"The text for {rel_path!r} holds a NUL byte at character {content.index(chr(0)):,}; "
+            "nothing was changed",
+            hint="Give plain text in UTF-8; UTF-16 and binary files hold such bytes.",
+        )
+
+
+def _hint_for(path: str, other: str) -> str:
+    if not standard_name_blocked_by(other):
+        return f"Use {other!r}, or another name."
+    return (
+        f"Memory needs {path!r}: move what is called {other!r} away with `familiar memory mv`; "
+        "`familiar doctor` prints the command."
+    )
 
 
 def _bytes_of(rel_path: str, content: str | bytes) -> bytes:
@@ -318,7 +341,7 @@ class StagedTree:
                 raise errors.UnsafePathError(
                     f"{path!r} and the existing {other!r} are the same file on some systems; "
                     "nothing was changed",
-                    hint=f"Use {other!r}, or another name.",
+                    hint=_hint_for(path, other),
                 )
             if part in names.all and self._is_dir(path) != (depth < len(parts)):
                 what = "a directory" if depth == len(parts) else "a file"
