@@ -177,6 +177,15 @@ class TestGlob:
         assert json.loads(result.stdout)["errors"][0]["code"] == "too_many_results"
 
 
+@pytest.mark.parametrize("verb", ["write", "append"])
+def test_a_nul_byte_is_refused_since_the_file_would_not_be_searched(verb) -> None:
+    live("ada")
+    result = run("memory", verb, "a.md", "-", stdin="a\0b\n")
+    assert result.exit_code == 5
+    assert "holds a NUL byte at character 1; nothing was changed" in result.stderr
+    assert not (home() / "ada" / "memory" / "a.md").exists()
+
+
 class TestWrite:
     def test_the_text_is_the_whole_of_the_file(self, memory) -> None:
         result = run("memory", "write", "topics/new.md", "# Ünï\ntext")

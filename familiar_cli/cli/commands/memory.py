@@ -158,7 +158,7 @@ def write(
             exist.
         base (SHA256): Hash of the version the text was made from; later changes are merged with it.
     """
-    content = text_or_stdin(text, exact=True)
+    content = _text_for(path, text, exact=True)
     familiar = familiar_of(ctx)
     begun = familiar.past.version(path, base) if base else None
 
@@ -173,6 +173,14 @@ def write(
     _change(ctx, f"write {path}", stage, dry_run)
 
 
+def _text_for(path: str, text: str, *, exact: bool = False) -> str:
+    from familiar_cli.store.memory.store.transactions import check_is_text
+
+    content = text_or_stdin(text, exact=exact)
+    check_is_text(path, content)
+    return content
+
+
 @app.command()
 def append(ctx: typer.Context, path: MemoryPath, text: Text, *, dry_run: DryRun = False) -> None:
     """Append text to a file, on a line of its own.
@@ -180,7 +188,7 @@ def append(ctx: typer.Context, path: MemoryPath, text: Text, *, dry_run: DryRun 
     \b
     familiar memory append people/alice.md "- likes green tea"
     """
-    content = text_or_stdin(text)
+    content = _text_for(path, text)
     _change(ctx, f"append {path}", lambda tx: tx.append(path, content, on_new_line=True), dry_run)
 
 

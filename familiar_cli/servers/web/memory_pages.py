@@ -183,10 +183,12 @@ _SHOW: Final[dict[str, Callable[[PageRequest, str, str], dict[str, Any]]]] = {
 def save_file(request: PageRequest) -> PageView | Redirect:
     """Write a file, merged with changes since the person read it."""
     from familiar_cli.store.memory.merge.content import stage_merged
+    from familiar_cli.store.memory.store.transactions import check_is_text
 
     rel_path = parse_path(request.path["path"])
     known = request.sent("sha256")
     content = _as_in_file(request, rel_path, request.sent("text"))
+    check_is_text(rel_path, content)
     base = request.familiar.past.version(rel_path, known) if known else None
 
     memory = request.familiar.memory
