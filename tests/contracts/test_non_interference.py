@@ -36,6 +36,7 @@ from familiar_cli.store.history.recall import recall
 from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.search.types import SearchOptions
+from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan
 from familiar_cli.writing.writer.memory_writer import MemoryWriter
 from tests.contracts.test_visibility import speaking
 from tests.support.cases import IS_NIGHT
@@ -142,7 +143,23 @@ def build(path, monkeypatch, *, secret: bool) -> Familiar:
     holds = {"lines": ["The lockers hold boats."], "turns": [4]}
     public = reply(*(op(file=file, **holds) for file in (lockers, rowing)))
     write(familiar, reply(), public, *[reply()] * (2 if secret else 0), again=True)
+    if secret:
+        propose_plan(familiar, own.id)
     return familiar
+
+
+def propose_plan(familiar: Familiar, turn_id: int) -> None:
+    """Let a change made from a private turn wait, with words beside it that cite nothing."""
+    page = (
+        f"# Robin\n\n## Aliases\n\n- Rob\n\n## Facts\n\n- Has lockers. <!-- turns {turn_id} -->\n"
+    )
+    files = tuple(
+        PlannedFile(path, familiar.memory.read_file(path) if is_there else None, page)
+        for path, is_there in (("people/cli-user.md", True), ("topics/quay.md", False))
+    )
+    plan = ReviewPlan("p1", "run", "2026-01-06T00:00:00Z", "review", "m", (turn_id, turn_id), files)
+    with familiar.memory.transaction(plan.source, "Propose") as tx:
+        stage_plan(tx, familiar.memory, plan)
 
 
 def write(familiar: Familiar, *replies: str, again: bool = False) -> None:

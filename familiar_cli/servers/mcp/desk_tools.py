@@ -21,16 +21,17 @@ from familiar_cli.servers.mcp.tool import (
 )
 from familiar_cli.servers.mcp.writing_tools import describe_write, named_day, writer_of
 from familiar_cli.store.memory import desk, layout
+from familiar_cli.store.memory.pages.lines import citations_in
 from familiar_cli.store.memory.pages.visible_lines import outward_text
 from familiar_cli.store.passes import PATIENCE_S
-from familiar_cli.writing.review.pending import DECISION, read_pending
+from familiar_cli.writing.review.pending import DECISION, lines_of, read_pending
 from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.servers.mcp.tool import Arguments, Caller
-    from familiar_cli.writing.review.pending import ReviewPlan
+    from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan
     from familiar_cli.writing.writer.memory_writer import Mode
 
 _LISTS: Final = {"reminder": layout.REMINDERS, "task": layout.TASKS, "note": layout.SCRATCH}
@@ -222,7 +223,7 @@ def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
             path, is_gone = file.rel_path, file.deletes and not file.after
             before = None if file.before is None else outward_text(file.before, viewer, path)
             after = None if is_gone else outward_text(file.after, viewer, path)
-            if before != after:
+            if before != after and not _rests_on_hidden_turns(file, after or ""):
                 told = caller.told(path)
                 diffs[told] = unified_file(told, before, after)
     if not diffs:
@@ -238,6 +239,13 @@ def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
     return ToolItem(about, "".join(diffs.values()))
 
 
+def _rests_on_hidden_turns(file: PlannedFile, seen: str) -> bool:
+    """Tell whether lines that a change adds cite turns, but none of those that are seen."""
+    old, after, shown = ({*lines_of(text)} for text in (file.before or "", file.after, seen))
+    citing = {line for line in after - old if citations_in(line)}
+    return bool(citing) and citing.isdisjoint(shown)
+
+
 def _decided_plans(caller: Caller, waiting: set[str]) -> Iterator[ToolItem]:
 
     try:
@@ -251,8 +259,9 @@ def _decided_plans(caller: Caller, waiting: set[str]) -> Iterator[ToolItem]:
             continue
         every = [t.rel_path for t in change.commit.touched or change.touched]
         touched = [path for path in every if not path.startswith(layout.PENDING_DIR)]
-        paths = [path for path in touched if is_readable(path, caller.viewer)]
-        if touched and not paths:
+        paths = [path for path in touched if caller.knows(path)]
+        may_know = caller.viewer.is_owner or change.commit.source == caller.source
+        if not paths and (touched or not may_know):
             continue
         count += 1
         status = "applied" if paths else "rejected"
