@@ -129,6 +129,7 @@ class ForeignChat(Struct, frozen=True):
         is_whole: Whether the source always contains the whole current chat, so that missing
             messages were deleted.
         stranger: The only person in it, if nobody said whose account that is.
+        is_private: Whether its source says that it is private; None: it does not say.
     """
 
     format: str
@@ -146,6 +147,7 @@ class ForeignChat(Struct, frozen=True):
     roles: Mapping[str, SpeakerRole] = field(default_factory=dict)
     is_whole: bool = False
     stranger: Author | None = None
+    is_private: bool | None = None
 
 
 class ForeignMemory(Struct, frozen=True):

@@ -97,6 +97,7 @@ class SourceChat(Struct, frozen=True):
         notes: Remarks on how it was read.
         users: Names of its user besides those that speak.
         is_apart: Whether its id keeps it from being merged into another chat.
+        is_private: Whether its program says that it is private; None: it does not say.
     """
 
     lines: Callable[[], Iterable[SourceMessage | Skip]]
@@ -112,6 +113,7 @@ class SourceChat(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     is_apart: bool = True
+    is_private: bool | None = None
 
 
 class Program(Struct, frozen=True):
@@ -241,6 +243,7 @@ def build_chat(
         roles=roles,
         is_whole=chat.is_whole,
         stranger=stranger,
+        is_private=chat.is_private,
     )
 
 

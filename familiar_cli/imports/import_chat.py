@@ -69,6 +69,7 @@ _FIRST_SHOWN: Final = 3
 MAX_NAMED: Final = 10_000
 """Lines of one chat that are named when they are left out; the others are counted."""
 
+_ONE_TO_ONE: Final = 2  # people
 _BATCH: Final = 5_000  # turns per transaction
 _BATCH_CHARS: Final = 8_000_000
 _REASONS: Final = {
@@ -329,20 +330,37 @@ class ChatImport:
         return False
 
     def _note_audience(self, first_id: int) -> None:
-        """Record whose conversation it is. A familiar's fellow characters are not people."""
-        rules, is_group = self._wish.rules, len(self._people) > 1
-        who, roles = next(iter(self._people), NEUTRAL), self._chat.roles.values()
-        if "person" not in roles and ("me" in roles or who.platform == PLATFORM):
-            who = NEUTRAL
+        """Record whose conversation it is."""
+        rules, who = self._wish.rules, self._find_hearer()
         if self.done.imported and not self._has_private:
-            if is_group:
+            if who is None:
                 publish_chat(self._history, self._channel, first_id)
-            else:
-                claim_chat(self._history, self._channel, first_id, who)
+            elif not claim_chat(self._history, self._channel, first_id, who) and self._is_group:
+                who = None
         others = [name for one, name in self._people.items() if one.slug not in rules.own]
-        is_public = rules.scope_said(self._channel, None if is_group else who) == PUBLIC
-        is_mine = who.slug in rules.own and not is_group
+        is_public = rules.scope_said(self._channel, who) == PUBLIC
+        is_mine = who is not None and who.slug in rules.own
         self.done.heard_by = EVERYBODY if is_public else audience_words([] if is_mine else others)
+
+    @property
+    def _is_group(self) -> bool:
+        """Whether several people speak; a familiar's fellow characters are not people."""
+        return len(self._people) > 1
+
+    def _find_hearer(self) -> Author | None:
+        """Return the person to whom the chat is private; None if everybody may hear it.
+
+        A private chat of several people is the owner's, and so is one of two people without the
+        familiar, unless its source says that it is public.
+        """
+        if self._is_group:
+            is_silent = all(role != "familiar" for _, role in self._speakers)
+            is_two = is_silent and len(self._people) == _ONE_TO_ONE
+            stated = self._chat.is_private
+            return NEUTRAL if (is_two if stated is None else stated) else None
+        who, roles = next(iter(self._people), NEUTRAL), self._chat.roles.values()
+        is_mine = "person" not in roles and ("me" in roles or who.platform == PLATFORM)
+        return NEUTRAL if is_mine else who
 
     def _role(self, message: ForeignMessage) -> SpeakerRole:
         if message.role != "user":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.support.world import data, live, run
 
 GROUP = (
@@ -74,3 +76,75 @@ def test_a_group_of_characters_is_a_conversation_of_the_owner_alone(tmp_path) ->
     stranger = ("ask", "Which animal lives here?", "--as", "discord:9", "--channel", "pub")
     assert "zebra" not in str(data(*stranger, "--dry-run"))
     assert "Two zebras" in str(data("ask", "Which animal lives here?", "--dry-run"))
+
+
+WORDS = {"Bo": "The stove needs a new pipe.", "Cy": "Yes, a pipe.", "Di": "At six."}
+
+
+def whatsapp(names: str) -> str:
+    lines = (f"28.03.25, 21:2{n} - {name}: {WORDS[name]}\n" for n, name in enumerate(names.split()))
+    return "".join(lines)
+
+
+def telegram(names: str, kind: str) -> str:
+    messages = [
+        {
+            "id": n,
+            "type": "message",
+            "date_unixtime": str(1_700_000_000 + n),
+            "from": name,
+            "from_id": f"user{name}",
+            "text": WORDS[name],
+        }
+        for n, name in enumerate(names.split())
+    ]
+    return json.dumps({"name": "Bo", "type": kind, "id": 5, "messages": messages}, indent=1)
+
+
+def discord(names: str, kind: str) -> str:
+    messages = [
+        {
+            "id": str(n),
+            "type": "Default",
+            "timestamp": f"2025-03-28T21:2{n}:00+00:00",
+            "content": WORDS[name],
+            "author": {"id": name, "name": name},
+        }
+        for n, name in enumerate(names.split())
+    ]
+    channel = {"id": "9", "type": kind, "name": "Bo"}
+    return json.dumps({"guild": {"id": "0"}, "channel": channel, "messages": messages})
+
+
+def messenger(names: str) -> str:
+    messages = [
+        {"sender_name": name, "timestamp_ms": 1_700_000_000_000 + n, "content": WORDS[name]}
+        for n, name in enumerate(names.split())
+    ]
+    people = [{"name": name} for name in names.split()]
+    return json.dumps({"participants": people, "title": "Bo", "messages": messages})
+
+
+@pytest.mark.parametrize(
+    ("text", "is_public"),
+    [
+        (whatsapp("Bo Cy"), False),
+        (whatsapp("Bo Cy Di"), True),
+        (messenger("Bo Cy"), False),
+        (telegram("Bo Cy", "personal_chat"), False),
+        (telegram("Bo Cy Di", "private_supergroup"), False),
+        (telegram("Bo Cy", "public_supergroup"), True),
+        (discord("Bo Cy", "DirectTextChat"), False),
+        (discord("Bo Cy Di", "DirectGroupTextChat"), False),
+        (discord("Bo Cy Di", "GuildTextChat"), True),
+    ],
+)
+def test_a_chat_without_the_familiar_is_as_private_as_its_file(tmp_path, text, is_public) -> None:
+    live("ada")
+    path = tmp_path / ("chat.json" if text.startswith("{") else "chat.txt")
+    path.write_text(text, encoding="utf-8")
+    done = run("import", str(path), "--character", "-", "--dates", "dmy")
+    told = "everybody" if is_public else "only you"
+    assert f"heard by {told}" in " ".join(done.stdout.split())
+    stranger = ("ask", "What does the stove need?", "--as", "discord:9", "--channel", "pub")
+    assert ("new pipe" in str(data(*stranger, "--dry-run"))) is is_public

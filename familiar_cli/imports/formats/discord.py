@@ -67,8 +67,14 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         channels=tuple(filter(None, (named, f"{server}-{named}" if server and named else ""))),
         kind="a Discord export as JSON",
         is_apart=False,
+        is_private=_is_private(text_at(channel, "type")),
     )
     yield build_chat(source, reading, _PROGRAM, chat)
+
+
+def _is_private(kind: str) -> bool | None:
+    """Tell from a channel's type whether it is private; None if there is none."""
+    return kind.startswith("Direct") or "Private" in kind if kind else None
 
 
 def _rows(source: ForeignFile) -> Iterator[Row | Skip]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SENDERS: Final = ("sender_name", "senderName")
+_TWO: Final = 2  # participants of a thread that is no group
 _TIMES: Final = ("timestamp_ms", "timestamp")
 _SHOWN: Final = {
     "photos": "photo",
@@ -29,8 +30,13 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     messages = sorted(objects_at(value, "messages"), key=_time)
     title = _mend_encoding(value.get("title")) or _mend_encoding(value.get("threadName"))
     path = text_at(value, "thread_path")
+    participants = value.get("participants")
     yield SourceChat(
-        partial(map, _line, messages), name=title, id=path.rpartition("/")[2], is_apart=False
+        partial(map, _line, messages),
+        name=title,
+        id=path.rpartition("/")[2],
+        is_apart=False,
+        is_private=True if isinstance(participants, list) and len(participants) <= _TWO else None,
     )
 
 

@@ -67,7 +67,7 @@ def _parts(chat: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], Iterable[
 
 
 def _conversation(about: dict[str, Any], rows: Callable[[], Iterable[Row | Skip]]) -> SourceChat:
-    name = text_at(about, "name", "type")
+    name, kind = text_at(about, "name", "type"), text_at(about, "type")
     return SourceChat(
         partial(_lines, rows),
         name=name,
@@ -75,6 +75,7 @@ def _conversation(about: dict[str, Any], rows: Callable[[], Iterable[Row | Skip]
         about=about,
         channels=(slugify(name, max_chars=40) or "telegram",) if name else (),
         is_apart=False,
+        is_private=not kind.startswith("public_") if kind in _TYPES else None,
     )
 
 

@@ -87,10 +87,11 @@ def publish_chat(history: HistoryFile, channel_id: str, first_id: int) -> None:
         connection.execute(sql, (first_id, key))
 
 
-def claim_chat(history: HistoryFile, channel_id: str, first_id: int, who: Author) -> None:
+def claim_chat(history: HistoryFile, channel_id: str, first_id: int, who: Author) -> bool:
     """Mark the turns imported from `first_id` on as a conversation of one person alone.
 
-    Where somebody else had spoken before, they are as private as what anybody says there.
+    Where somebody else had spoken before, they are as private as what anybody says there, and the
+    result is False.
     """
     values = (pack(channel_id), first_id, pack(who.platform), pack(who.user_id))
     alone = (
@@ -100,8 +101,11 @@ def claim_chat(history: HistoryFile, channel_id: str, first_id: int, who: Author
     turns = "INSERT OR REPLACE INTO one_to_one SELECT id, ?3, ?4 FROM turns"
     channel = "UPDATE only_speakers SET platform = ?3, user_id = ?4"
     with history.change() as connection:
-        for sql in (f"{turns} WHERE id >= ?2 AND", f"{channel} WHERE"):
-            connection.execute(f"{sql} channel_id = ?1 AND {alone}", values)
+        marked = connection.execute(
+            f"{turns} WHERE id >= ?2 AND channel_id = ?1 AND {alone}", values
+        )
+        connection.execute(f"{channel} WHERE channel_id = ?1 AND {alone}", values)
+        return marked.rowcount > 0
 
 
 def names_used_by(history: HistoryFile, slugs: Collection[str]) -> tuple[str, ...]:
