@@ -158,6 +158,12 @@ def is_useless(error: BaseException) -> bool:
     return fault_of(error) is Fault.damaged or code in _NOT_OURS
 
 
+def is_unwritable(error: BaseException) -> bool:
+    """Tell whether the disk is read-only, full or failing, so that a copy may still be readable."""
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    return fault_of(error) in {Fault.read_only, Fault.full} or code == sqlite3.SQLITE_IOERR
+
+
 def hint_for(fault: Fault, otherwise: str) -> str:
     """Return the hint for `fault`, or `otherwise` if only the caller knows."""
     return _HINTS.get(fault, otherwise)

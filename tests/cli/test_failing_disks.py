@@ -98,7 +98,11 @@ def contents(disk) -> dict[str, bytes]:
     for path in sorted(disk.rglob("*")):
         if "journal.git" in path.parts and "refs" not in path.parts:
             continue
-        if path.is_file() and path.name not in OURS and not path.name.startswith("history.db"):
+        if (
+            path.is_file()
+            and path.name not in OURS
+            and not path.name.endswith(("history.db", "-shm", "-wal"))
+        ):
             found[str(path.relative_to(disk))] = path.read_bytes()
     return found
 
@@ -158,6 +162,8 @@ READS = (
     ("config", "show"),
     ("card", "export", "--format", "json"),
     ("export-lorebook",),
+    ("history", "show"),
+    ("backup", "COPY"),
     ("context",),
     ("ask", "Hello", "--dry-run"),
     ("memory", "write", "notes.md", "x", "--dry-run"),
@@ -166,14 +172,22 @@ READS = (
 
 
 @each("argv", READS, ids=" ".join)
-def test_what_only_reads_works_on_a_read_only_disk(argv, disk) -> None:
+def test_what_only_reads_works_on_a_read_only_disk(argv, disk, tmp_path) -> None:
     make_read_only(disk)
     try:
-        result = run(*argv)
+        result = run(*(word.replace("COPY", str(tmp_path / "copy")) for word in argv))
     finally:
         subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
     assert result.exit_code in ({0, 7} if argv[0] == "doctor" else {0}), result.output
     assert isinstance(result.exception, SystemExit | None)
+
+
+def test_a_home_on_a_full_disk_is_shown_and_backed_up(disk, tmp_path) -> None:
+    fill(disk)
+    assert "Hello" in run("history", "show").stdout
+    assert run("backup", str(tmp_path / "copy")).exit_code == 0
+    assert run("restore", str(tmp_path / "copy"), "--home", str(tmp_path / "new")).exit_code == 0
+    assert "Hello" in run("history", "show", "--home", str(tmp_path / "new")).stdout
 
 
 KEY = "AGE-SECRET-KEY-1Y3QF9AXR4F4Q2RST8MDJRSA233A4A6KAR4LHZR69AN9CHEJDKFRQXW85ER"

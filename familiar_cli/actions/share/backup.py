@@ -6,17 +6,20 @@ that no earlier manifest has; docs/how-to/back-up.md describes both.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 import re
 import shutil
 import zlib
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
+from sqlite3 import Error
+from tempfile import gettempdir
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -44,10 +47,11 @@ from familiar_cli.base.files import (
     temp_in,
     write_own,
 )
-from familiar_cli.base.sqlite import connect
+from familiar_cli.base.sqlite import connect, is_unwritable
 from familiar_cli.base.text import counted, one_line, size_words, typed
 from familiar_cli.base.times.clock import now
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.history.schema import open_to_read, translate_errors
 from familiar_cli.store.journal.repository import Repository
 from familiar_cli.store.memory.store.store import hold_lock
 from familiar_cli.sync.forget_orders import ORDERS_FILE
@@ -350,17 +354,16 @@ def back_up(
         FamiliarError: The familiar cannot be read, or the target cannot be written.
     """
     state = paths.root / ".backups" / sha256(target.address.encode()).hexdigest()[:16]
-    state.parent.mkdir(exist_ok=True)
     if target.is_local and Path(target.address).resolve().is_relative_to(paths.root.resolve()):
         raise errors.UsageError(
             f"{target.address!r} is inside the familiar itself; nothing was backed up",
             hint="Choose a directory elsewhere, preferably on another disk.",
         )
-    with locked(state.with_suffix(".lock"), 0, what="a backup"):
+    with _backing_up(state):
         stamp = f"{now():{_STAMP}}-{token_hex(4)}"
         packs = _PackWriter(target, paths.id, stamp)
         packs.known = _known_pieces(state, frozenset(target.names(paths.id)))
-        with hold_lock(paths.lock, _LOCK_S):
+        with _unchanged_memory(paths):
             items = list(_read_files(paths, packs, progress))
         packs.flush()
         files = tuple(
@@ -372,7 +375,8 @@ def back_up(
             write_own(paths.moved, f"{moved_to(paths)}\n".encode())
         manifest = Manifest(paths.id, at, files, is_moved=is_moved)
         name = target.write(paths.id, f"{stamp}{MANIFEST}", manifest.to_bytes())
-        write_own(state, manifest.to_bytes())
+        with suppress(OSError):  # on a full disk, the next backup writes more than it has to
+            write_own(state, manifest.to_bytes())
         removed = _retire(target, paths.id, keep) if keep else ()
     return BackupReport(
         paths.id,
@@ -382,6 +386,28 @@ def back_up(
         packs.written_bytes,
         removed,
     )
+
+
+@contextmanager
+def _backing_up(state: Path) -> Iterator[None]:
+    """Let no other process back up to the same target, unless the disk cannot be written."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            state.parent.mkdir(exist_ok=True)
+            stack.enter_context(locked(state.with_suffix(".lock"), 0, what="a backup"))
+        yield
+
+
+@contextmanager
+def _unchanged_memory(paths: FamiliarPaths) -> Iterator[None]:
+    """Lock memory, unless its disk is read-only or too full for anyone to lock it."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hold_lock(paths.lock, _LOCK_S))
+        except errors.FamiliarError as error:
+            if getattr(error.__cause__, "errno", 0) not in {errno.EROFS, errno.ENOSPC}:
+                raise
+        yield
 
 
 @contextmanager
@@ -397,8 +423,16 @@ def moving_away(paths: FamiliarPaths, where: str) -> Iterator[None]:
         LockedError: A reply takes too long; the familiar goes on answering.
     """
     check_here(paths)
-    with locked(paths.moving_lock, 1, what="where the familiar is"):
-        write_own(paths.moved, f"{one_line(where)}\n{IS_MOVING}\n".encode())
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(paths.moving_lock, 1, what="where the familiar is"))
+            write_own(paths.moved, f"{one_line(where)}\n{IS_MOVING}\n".encode())
+        except OSError as error:
+            raise errors.FamiliarError(
+                f"{str(paths.root)!r} cannot be written to: {error.strerror or error}; nothing was"
+                " moved or backed up",
+                hint="Back it up without `--move`: that works even if its disk cannot be written.",
+            ) from error
         try:
             for lock in sorted(paths.channel_lock("").parent.glob("channel-*.lock")):
                 with hold_lock(lock, _LOCK_S):
@@ -468,14 +502,23 @@ def _add_file(file: IO[bytes], packs: _PackWriter) -> tuple[int, str, list[str]]
 
 @contextmanager
 def _copied_history(paths: FamiliarPaths) -> Iterator[Path]:
-    """Copy the history as of one moment, by SQLite's backup API."""
-    copy = Path(temp_in(str(paths.root), ".db"))
+    """Copy the history as of one moment, by SQLite's backup API.
+
+    The copy is beside it, or among the temporary files if its disk is read-only or full.
+    """
+    is_roomy = shutil.disk_usage(paths.root).free > 2 * paths.history.stat().st_size
+    place = str(paths.root) if is_roomy and os.access(paths.root, os.W_OK) else gettempdir()
+    copy = Path(temp_in(place, ".db"))
     try:
-        with (
-            closing(connect(paths.history, 10.0)) as source,
-            closing(connect(copy, 10.0)) as connection,
-        ):
-            source.backup(connection, pages=4096)
+        with translate_errors(paths.history), closing(connect(copy, 10.0)) as connection:
+            try:
+                with closing(connect(paths.history, 10.0)) as source:
+                    source.backup(connection, pages=4096)
+            except Error as error:
+                if not is_unwritable(error):
+                    raise
+                with closing(open_to_read(paths.history, 10.0)) as source:
+                    source.backup(connection, pages=4096)
         yield copy
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):

@@ -109,10 +109,18 @@ def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> N
             failed[paths.id] = error
     data = {"target": place.address, "backups": reports}
     out.answer(data, "\n".join(map(words_of, reports)) + "\n" * bool(reports))
-    if failed and reports:
-        raise PartialError("; ".join(f"{one}: {error}" for one, error in failed.items()))
-    if failed:
-        raise next(iter(failed.values()))
+    _raise_failures(failed, is_partial=bool(reports))
+
+
+def _raise_failures(failed: dict[str, FamiliarError], *, is_partial: bool) -> None:
+    """Raise the error of one familiar as it is, and several, or beside a success, as one."""
+    if not failed:
+        return
+    first = next(iter(failed.values()))
+    if len(failed) == 1 and not is_partial:
+        raise first
+    told = "; ".join(f"{one}: {error}" for one, error in failed.items())
+    raise (PartialError if is_partial else type(first))(told, hint=first.hint)
 
 
 def _show_backups(ctx: typer.Context, place: BackupTarget) -> None:
@@ -169,22 +177,27 @@ def restore(
 
     place, out, home = _open_target(target, (), identity), output(ctx), home_of(ctx)
     ids = [name] if name else place.familiars() or [globals_of(ctx).familiar or ""]
-    restorations = []
+    restorations, failed = [], {}
     for familiar_id in ids:
-        with show_totals(out) as progress:
-            restorations.append(
-                restore_one(
-                    place,
-                    home,
-                    familiar_id,
-                    backup=backup,
-                    with_me=me,
-                    progress=progress,
-                    tell=out.note,
+        try:
+            with show_totals(out) as progress:
+                restorations.append(
+                    restore_one(
+                        place,
+                        home,
+                        familiar_id,
+                        backup=backup,
+                        with_me=me,
+                        progress=progress,
+                        tell=out.note,
+                    )
                 )
-            )
+        except FamiliarError as error:
+            failed[familiar_id] = error
     shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in restorations]
-    out.answer({"target": target, "restored": restorations}, "\n".join(shown) + "\n")
+    data = {"target": target, "restored": restorations}
+    out.answer(data, "\n".join(shown) + "\n" * bool(shown))
+    _raise_failures(failed, is_partial=bool(restorations))
     if any(one.left_out_me for one in restorations):
         out.note("me.toml was left out; if the accounts in it are yours, add `--me`.")
     out.note(

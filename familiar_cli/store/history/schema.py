@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sqlite3
 import threading
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.base.files import is_plain
-from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, transaction
+from familiar_cli.base.sqlite import (
+    Fault,
+    connect,
+    fault_of,
+    hint_for,
+    is_unwritable,
+    transaction,
+)
 from familiar_cli.base.text import one_line, typed
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.history.rows import UNREAD, DamagedRowError, Row, pack, to_number
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
 APPLICATION_ID: Final = 0x46414D31  # "FAM1": identifies the file as ours
 VERSION: Final = 1
 _EARLIER_ID: Final = 0x66616D69  # before the first release
+_QUERY_ONLY: Final = "PRAGMA query_only = ON"
 _NEWEST_OWN: Final = (
     "SELECT id FROM turns WHERE id > ? AND NOT EXISTS (SELECT 1 FROM elsewhere WHERE turn_id = id) "
     "ORDER BY id DESC LIMIT 1"
@@ -62,6 +72,7 @@ class HistoryFile:
         self._empty: sqlite3.Connection | None = None
         self._uses = 0  # nested ones, of the thread that holds the lock
         self._is_left = False
+        self._is_fixed = False  # the connection is of one moment: it is not used again
 
     def close(self, *, for_good: bool = False) -> None:
         """Close the file. The next use reopens it; after `for_good`, only for that use.
@@ -69,7 +80,7 @@ class HistoryFile:
         Work that nobody waits for any more may still use a file that was closed for good.
         """
         with self._lock:
-            self._is_left = self._is_left or for_good
+            self._is_left, self._is_fixed = self._is_left or for_good, False
             for connection in filter(None, (self._connection, self._empty)):
                 connection.close()
             self._connection = self._empty = None
@@ -103,6 +114,7 @@ class HistoryFile:
             if self._connection is None and (create or self.path.exists()):
                 open_it = open_to_write if create else open_to_read
                 self._connection = open_it(self.path, self._busy_timeout_s)
+                self._is_fixed = bool(_read_mark(self._connection, "query_only"))
             if self._connection is None and self._empty is None:
                 self._empty = empty_history()
             connection = self._connection or self._empty
@@ -112,7 +124,7 @@ class HistoryFile:
                 yield connection
             finally:
                 self._uses -= 1
-                if self._is_left and not self._uses:
+                if (self._is_left or self._is_fixed) and not self._uses:
                     self.close()
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -153,7 +165,9 @@ def open_to_write(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 
 
 def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    """Open the history at `path` for reading, even on a read-only disk.
+    """Open the history at `path` for reading, even on a read-only or full disk.
+
+    There, it is as of this moment, and `query_only`: nothing can be written.
 
     Raises:
         As `open_to_write`.
@@ -161,18 +175,39 @@ def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     try:
         return open_to_write(path, busy_timeout_s)
     except sqlite3.Error as error:
-        if fault_of(error) is not Fault.read_only or _has_unmerged_turns(path):
+        if not is_unwritable(error):
             raise
+    if _has_unmerged_turns(path):
+        return _copy_with_log(path)
     fixed = f"{path.absolute().as_uri()}?immutable=1"
     connection = sqlite3.connect(fixed, uri=True, check_same_thread=False)
     try:
         if not is_empty(connection, path):
+            connection.execute(_QUERY_ONLY)
             return connection
     except BaseException:
         connection.close()
         raise
     connection.close()
     return empty_history()
+
+
+def _copy_with_log(path: Path) -> sqlite3.Connection:
+    """Copy a history with its write-ahead log to where both can be written, then into memory."""
+    memory = connect(":memory:", 0)
+    try:
+        with TemporaryDirectory() as directory:
+            for suffix in ("", "-wal"):
+                name = path.name + suffix
+                shutil.copyfile(path.with_name(name), Path(directory, name))
+            with closing(connect(Path(directory, path.name), 0)) as copy:
+                is_empty(copy, path)
+                copy.backup(memory)
+        memory.execute(_QUERY_ONLY)
+    except BaseException:
+        memory.close()
+        raise
+    return memory
 
 
 def empty_history() -> sqlite3.Connection:

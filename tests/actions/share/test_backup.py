@@ -118,6 +118,12 @@ def test_damage_is_found_and_nothing_of_it_is_restored(ada, tmp_path) -> None:
         restore(place, tmp_path / "new", "ada")
     assert list((tmp_path / "new").iterdir()) == []
 
+    run("init", "bea", "--template", "companion")
+    run("backup", str(tmp_path / "copy"), "--familiar", "bea")
+    result = run("restore", str(tmp_path / "copy"), "--home", str(tmp_path / "new"))
+    assert (result.exit_code, "Restored bea" in result.stdout) == (7, True)
+    assert "error: ada: " in result.stderr
+
 
 def test_a_backup_that_breaks_off_is_none(ada, tmp_path) -> None:
     class Full(BackupTarget):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 
@@ -106,3 +107,26 @@ def test_the_owners_are_recorded_although_the_first_change_failed(path) -> None:
             1 / 0  # noqa: B018
         history.append("dm", "user", "hi", author=owner)
         assert history.rows("SELECT * FROM owners") == [("discord", "anna")]
+
+
+def test_the_newest_changes_are_read_on_a_full_disk(path, tmp_path, monkeypatch) -> None:
+    with closing(schema.open_to_write(path, 0)) as connection:
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("INSERT INTO owners VALUES ('cli', 'ada')")
+        copies = {file: file.read_bytes() for file in path.parent.glob(f"{path.name}*")}
+    for file, content in copies.items():
+        if not file.name.endswith("-shm"):
+            file.write_bytes(content)
+    full = sqlite3.OperationalError("disk I/O error")
+    full.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    monkeypatch.setattr(schema, "open_to_write", Mock(side_effect=full))
+    with closing(schema.open_to_read(path, 0)) as connection:
+        assert ("cli", "ada") in connection.execute("SELECT * FROM owners").fetchall()
+    with closing(schema.HistoryFile(path)) as history:
+        assert ("cli", "ada") in history.rows("SELECT * FROM owners")
+        monkeypatch.undo()
+        with history.change() as connection:
+            connection.execute("INSERT INTO owners VALUES ('cli', 'bea')")
+        assert ("cli", "bea") in history.rows("SELECT * FROM owners")
+    with closing(schema.open_to_write(path, 0)) as connection:
+        assert ("cli", "bea") in connection.execute("SELECT * FROM owners").fetchall()
