@@ -79,6 +79,7 @@ _REASONS: Final = {
     ),
     LineMatch.details_changed: "its swipes or details have changed since it was imported; the "
     "imported ones are kept",
+    LineMatch.forgotten: "it is from, or answers, a person who was forgotten",
 }
 _SHARED: Final = "it differs from the chat that this one branched off; the shared turns stay"
 
@@ -430,9 +431,11 @@ class ChatImport:
         if messages or not self._skipped:
             return
         first = self._skipped[0]
+        is_part = self._chat.name != self._source.stem
+        where, of_it = (f" of {self._chat.name!r}", " of that chat") if is_part else ("", "")
         raise errors.BadInputError(
-            f"{self._source.name!r} has no readable message: line {first.line}: "
-            f"{first.reason}; nothing was imported"
+            f"{self._source.name!r} has no readable message{where}: line {first.line}: "
+            f"{first.reason}; nothing{of_it} was imported"
         )
 
     def _incoming_line(self, message: ForeignMessage, channel_id: str) -> matching.IncomingLine:

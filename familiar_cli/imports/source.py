@@ -62,6 +62,9 @@ class Skip(Struct, frozen=True):
 MAX_LINE_BYTES: Final = 16 * MIB
 """Longest line, that is, one message with all its swipes."""
 
+_OWN_TIMES: Final = 8
+"""How much longer our own export's line is at most: it has the words, and quotes the source's."""
+
 
 _BLOCK_BYTES: Final = MIB
 _START_BYTES: Final = 4096
@@ -439,19 +442,24 @@ class _Scan:
         )
 
 
-def json_lines(source: ForeignFile) -> Iterator[Row | Skip]:
+def json_lines(source: ForeignFile, *, is_own: bool = False) -> Iterator[Row | Skip]:
     """Yield number, text and value of each line that is an object, skipping blank lines.
 
     Any other line yields a `Skip`.
+
+    Args:
+        source: The file.
+        is_own: Whether it is in our own format, whose lines quote those of other programs.
     """
+    most = MAX_LINE_BYTES * (_OWN_TIMES if is_own else 1)
     with source.open() as stream:
         number = 0
-        while raw := stream.readline(MAX_LINE_BYTES + 1):
+        while raw := stream.readline(most + 1):
             number += 1
-            if len(raw) > MAX_LINE_BYTES:
+            if len(raw) > most:
                 while raw and not raw.endswith(b"\n"):
-                    raw = stream.readline(MAX_LINE_BYTES)
-                yield Skip(number, f"it is longer than {MAX_LINE_BYTES // MIB} MiB")
+                    raw = stream.readline(most)
+                yield Skip(number, f"it is longer than {most // MIB} MiB")
             elif raw.strip():
                 yield read_object(number, raw)
 

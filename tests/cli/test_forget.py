@@ -183,7 +183,8 @@ def test_a_person_who_was_forgotten_is_not_written_down_again(first, tmp_path) -
         "hear", DM, "--channel", "group", "--as", ACCOUNT, "--name", NAME, exit_code=5
     )
     assert "forgotten" in refused.stderr
-    first.run("import-chat", str(tmp_path / f"{NAME}.jsonl"), "--as", ACCOUNT)
+    again = first.run("import-chat", str(tmp_path / f"{NAME}.jsonl"), "--as", ACCOUNT)
+    assert "a person who was forgotten" in again.stdout
     assert first.turns() == before
     assert not any(word in str(first.turns()).lower() for word in WORDS)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from familiar_cli.base.who.visibility import Viewer
+    from familiar_cli.imports.source import Row
     from familiar_cli.store.history.rows import Role
     from familiar_cli.store.history.store import HistoryStore
 
@@ -70,7 +71,8 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     """Yield the chats in `source`: one, or one per channel named in its header."""
-    rows = partial(array_objects if source.shape == "array" else json_lines, source)
+    is_array = source.shape == "array"
+    rows = partial(array_objects, source) if is_array else partial(json_lines, source, is_own=True)
     channels = reading.channels or file_channels(source)
     begun = list(readable_rows(islice(rows(), _FIRST)))
     head = begun[0] if begun and PLAIN_HEAD in begun[0][2] else None
@@ -89,13 +91,12 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     key = text_at(about, "id")
 
     def messages(channel: str) -> Iterator[ForeignMessage | Skip]:
-        here = (
-            row
-            for row in rows()
-            if isinstance(row, Skip)
-            or (PLAIN_HEAD not in row[2] and (not channel or row[2].get("channel") == channel))
-        )
-        return read_rows(here, read)
+        def is_here(row: Row | Skip) -> bool:
+            if isinstance(row, Skip):
+                return channel in ("", *several[:1])  # it is named once
+            return PLAIN_HEAD not in row[2] and (not channel or row[2].get("channel") == channel)
+
+        return read_rows(filter(is_here, rows()), read)
 
     for channel in several or [text_at(about, "channel")]:
         yield ForeignChat(

@@ -241,7 +241,7 @@ def _by_id(connection: sqlite3.Connection, batch: Sequence[IncomingLine]) -> lis
     for line in batch:
         turn, key = line.turn, line.message_id
         if is_forgotten(connection, turn):
-            verdicts.append(LineMatch.there)
+            verdicts.append(LineMatch.forgotten)
             continue
         message = find_message(connection, turn.channel_id, key)
         earlier = message or seen.get(key)
@@ -332,13 +332,22 @@ class Reconciliation:
         self._history = history
         self._channel_id = place.channel_id
         self._changed = chat.changed
-        self._lines = [_source_line(line) for line in chat.lines]
+        self._lines: list[_SourceLine] = []
+        forgotten: list[int] = []
+        with history.use(create=False) as connection:
+            for number, line in enumerate(chat.lines):
+                self._lines.append(_source_line(line))
+                if is_forgotten(connection, line.turn):
+                    forgotten.append(number)
         self.verdicts = bytearray([LineMatch.new]) * len(self._lines)
         selections = list(_past_turns(history, place))
         self._of_chat = _turns_of_chat(history, place.channel_id, chat.name)
         ids = {one.turn.id for one in selections}
         self._set_aside = _lines_set_aside(history, place, ids)
         self._compare(by_time(selections, lambda one: one.turn))
+        for number in forgotten:
+            if self.verdicts[number] != LineMatch.there:
+                self.verdicts[number] = LineMatch.forgotten
 
     def _compare(self, selections: Sequence[SourcedTurn]) -> None:
         keys = [wording_of(one.turn) for one in selections]

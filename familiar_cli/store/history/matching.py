@@ -21,6 +21,7 @@ from msgspec import Struct
 from familiar_cli.base.errors import NotFoundError
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import events
+from familiar_cli.store.history.forgetting import is_forgotten
 from familiar_cli.store.history.rows import SERVED, Turn, in_ms, pack, unpack
 from familiar_cli.store.history.same_message import (
     Wording,
@@ -57,6 +58,7 @@ class LineMatch(IntEnum):
     details_changed = 2
     edited = 3
     inserted = 4
+    forgotten = 5
 
     @classmethod
     def of_known(cls, stored: Turn, turn: Turn) -> LineMatch:
@@ -106,6 +108,11 @@ class TurnMatcher:
 
     def verdict(self, line: IncomingLine) -> LineMatch:
         """Match the next line with the channel; an inserted line counts as new."""
+        found = self._find(line)
+        lost = found is not LineMatch.there and is_forgotten(self._connection, line.turn)
+        return LineMatch.forgotten if lost else found
+
+    def _find(self, line: IncomingLine) -> LineMatch:
         for part in self._parts:
             message = find_message(self._connection, part.channel_id, line.message_id)
             if message and part.holds(message):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.imports import source
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.selection import TurnFilter, select_turns
 from tests.support.chats import bring, exported, only, robin, said, save, yuzu
@@ -25,6 +26,18 @@ def turns(store, channel="c"):
 
 def line(content="Hi", role="user", **more):
     return {"role": role, "content": content, "at": AT} | more
+
+
+def test_a_long_line_of_our_own_is_read_and_one_too_long_is_named_once(
+    store, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(source, "MAX_LINE_BYTES", 50_000)
+    head = {"familiar_chat": 1, "id": "x", "channels": ["a", "b"]}
+    long, longer = "x" * 300_000, "y" * 500_000
+    lines = [line(long, channel="a"), line("b", channel="b"), line(longer, channel="b")]
+    chats = bring(store, save(tmp_path / "c.jsonl", head, *lines)).chats
+    assert (said(store, "a"), said(store, "b")) == ([long], ["b"])
+    assert [skip.line for chat in chats for skip in chat.skipped] == [4]
 
 
 def test_every_key_has_its_meaning(store, tmp_path) -> None:
