@@ -87,6 +87,15 @@ class Contents(FamiliarGroup):
             sys.exit(code if isinstance(code, int) else 0)
         return code
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a reader that leaves early, such as `head`, is no error."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:  # typer would exit with 1
+            if not _is_closed_pipe(error):
+                raise
+            return _close_quietly()
+
     def _run(self, values: list[str], settings: dict[str, Any]) -> Any:
         """Run the command line, reporting our own and command-line errors."""
         try:

@@ -123,6 +123,9 @@ def test_a_missing_file_is_not_found(tmp_path) -> None:
 
 def test_a_directory_is_refused(tmp_path) -> None:
     assert run("--from-card", tmp_path).exit_code == 5
+    address = run("--from-card", "https://a.example/x.png")
+    assert address.exit_code == 2
+    assert "`familiar import https://a.example/x.png --allow-network`" in address.stderr
 
 
 @each("raw", [b"", b"\xff\xd8\xff JPEG", b"{}", b'{"entries": {}}'])

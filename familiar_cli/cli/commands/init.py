@@ -249,6 +249,11 @@ def _card(from_card: str | None, template: str | None, familiar_id: str | None) 
     from familiar_cli.imports.create import template_card
 
     if from_card:
+        if from_card.casefold().startswith(("http://", "https://")):
+            raise UsageError(
+                f"--from-card takes a file, not an address: {from_card!r}; nothing was changed",
+                hint=f"Run `familiar import {typed(from_card)} --allow-network`.",
+            )
         return base.read_card_at(from_card)
     name = (familiar_id or "").replace("-", " ").title()
     return template_card(template or "", name=name, also=tuple(_persona_templates()))
