@@ -85,9 +85,14 @@ def harmless_json(line: str) -> str:
     return re.sub(_HARMFUL, lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
+def whole_line(text: str) -> str:
+    """Format `text` as one harmless line of any length."""
+    return " ".join(harmless(text).split())
+
+
 def one_line(text: str, width: int = 80) -> str:
     """Format `text` as one harmless line of at most `width` characters."""
-    line = " ".join(harmless(text).split())
+    line = whole_line(text)
     return line if len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"
 
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import harmless, one_line
+from familiar_cli.base.text import one_line, whole_line
 from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.pages.page import (
     Bar,
@@ -214,7 +214,7 @@ def _passage_page(
 
 def _excerpt_page(query: str, text: str) -> PagePart:
     """Render the part of a text around its first match in one line, with all matches."""
-    line = " ".join(harmless(text).split())
+    line = whole_line(text)
     first, _ = next(match_spans(query, line), (0, 0))
     start = max(first - _EXCERPT_CHARS // 3, 0)
     end = min(start + _EXCERPT_CHARS, len(line))

@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import bare_lines, counted, one_line, shorten_list, size_words
+from familiar_cli.base.text import (
+    bare_lines,
+    counted,
+    one_line,
+    shorten_list,
+    size_words,
+    whole_line,
+)
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.pages.emit import Output, write_json
 from familiar_cli.pages.page import Columns, Name, PagePart, Stack, local_time, named_values, plain
@@ -433,12 +440,12 @@ def report_text(report: SyncReport) -> str:
     lines = [_remote_line(one, dry_run=report.dry_run) for one in report.done]
     lines += [f"conflict: {one.path} (the other version: {one.copy})" for one in report.conflicts]
     lines += _refused_lines(report.refused)
-    lines += map(one_line, report.pending.lines())
+    lines += map(whole_line, report.pending.lines())
     return "".join(f"{line}\n" for line in lines)
 
 
 def _refused_lines(refused: Mapping[str, str]) -> list[str]:
-    return [f"skipped: {one_line(path)}: {one_line(why)}" for path, why in refused.items()]
+    return [f"skipped: {whole_line(path)}: {whole_line(why)}" for path, why in refused.items()]
 
 
 def _remote_line(one: SyncResult, *, dry_run: bool) -> str:
@@ -537,7 +544,7 @@ def settled_text(settled: SettledConflicts) -> str:
         f"{verb}: {one.path}{'' if one.changed else ' (unchanged)'}\n{one.diff}"
         for one in settled.files
     ]
-    lines += [f"skipped: {copy}: {one_line(why)}\n" for copy, why in settled.skipped.items()]
+    lines += [f"skipped: {copy}: {whole_line(why)}\n" for copy, why in settled.skipped.items()]
     left = f"{counted(settled.left, 'conflict')} left\n" if settled.left else ""
     return "".join(lines) + left
 

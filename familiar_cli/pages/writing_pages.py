@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.base.text import counted, harmless, one_line
+from familiar_cli.base.text import counted, harmless, one_line, whole_line
 from familiar_cli.pages.page import Columns, PagePart, local_time, plain
 from familiar_cli.store.memory.layout import digest_path
 from familiar_cli.writing.consolidation.pages import read_page
@@ -156,13 +156,13 @@ def consolidation_notices(report: ConsolidationReport, *, dry_run: bool = False)
     """Yield notices about a run besides its files."""
     waiting = list(report.waiting.items())
     for name, reason in waiting[:_MOST_LINES]:
-        yield f"{name} waits: {one_line(reason, _REASON_CHARS)}"
+        yield f"{name} waits: {whole_line(reason)}"
     if len(waiting) > _MOST_LINES:
         yield f"{len(waiting) - _MOST_LINES} more are waiting; see --json."
     for name, refused in report.refused.items():
         yield from _refusal_lines(name, refused)
     for problem in report.problems:
-        yield f"warning: {one_line(problem, _REASON_CHARS)}"
+        yield f"warning: {whole_line(problem)}"
     if not report.done and not report.failed:
         is_empty = not report.coverage["daily"].of
         yield f"Nothing is due: {_NO_SESSIONS}." if is_empty else "Nothing is due."

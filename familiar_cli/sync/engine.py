@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from familiar_cli.base.config.home import Instance, replace_id
-from familiar_cli.base.errors import BadInputError, RefusedError, RemoteRefusedError
+from familiar_cli.base.errors import (
+    BadInputError,
+    OrderWaitsError,
+    RefusedError,
+    RemoteRefusedError,
+)
 from familiar_cli.base.text import counted
 from familiar_cli.store.journal.exchange import JournalExchange
 from familiar_cli.store.journal.packs import MOST_OBJECT_BYTES
@@ -398,10 +403,11 @@ class _Run:
                 continue
             if remotes.MEMORY_REFS + instance not in there:  # which proves whose turns they are
                 reason = "there is no memory of this familiar beside these turns"
-                ref = remotes.TURNS_REFS + instance
-                self._fetch.aside.setdefault(
-                    ref, remotes.RefAside(ref, id_, reason, is_final=False)
-                )
+                ref, aside = remotes.TURNS_REFS + instance, self._fetch.aside
+                memory = aside.get(remotes.MEMORY_REFS + instance)
+                if memory and memory.code == OrderWaitsError.code:
+                    reason = "its memory waits as well"
+                aside.setdefault(ref, remotes.RefAside(ref, id_, reason, is_final=False))
                 continue
             self._progress(f"reading turns of {instance}")
             try:
@@ -476,9 +482,10 @@ class _Run:
                     f" {shown_ref(pushed.ref)}: {pushed.refused}",
                     hint="Sync again; if it keeps failing, check that you have write access.",
                 )
-            self._notes.append(
-                f"{shown_ref(pushed.ref)} at {self._name!r} was not updated: {pushed.refused}"
-            )
+            if self._transport.shared_refs:  # in a folder, nobody reads another machine's `main`
+                self._notes.append(
+                    f"{shown_ref(pushed.ref)} at {self._name!r} was not updated: {pushed.refused}"
+                )
 
     def _verify(self, refs: Mapping[str, str], head: str) -> None:
         """Check that the remote names what was pushed, and HEAD a valid branch."""

@@ -120,7 +120,7 @@ class RemoteFetch(Struct, kw_only=True):
             if one.is_final and now.get(ref) == one.id and ref != self.adopt
         }
         there = {ref: id_ for ref, id_ in there.items() if ref not in self.aside}
-        new = {ref: id_ for ref, id_ in there.items() if not self.exchange.has(id_)}
+        new = {ref: id_ for ref, id_ in there.items() if not self._is_accepted(ref, id_)}
         if not new:
             return there
         self.progress(f"fetching from {self.transport.address}")
@@ -136,12 +136,24 @@ class RemoteFetch(Struct, kw_only=True):
         return {ref: id_ for ref, id_ in there.items() if ref not in self.aside}
 
     def _fetch(self, refs: Mapping[str, str]) -> None:
-        wants = sorted(set(refs.values()))
+        wants = sorted(id_ for id_ in set(refs.values()) if not self.exchange.has(id_))
         with self.exchange.incoming() as incoming:
-            self.transport.fetch(wants, self._haves(), incoming)
+            if wants:
+                self.transport.fetch(wants, self._haves(), incoming)
             self._check_familiar(remotes.heads_in(refs).values(), incoming)
             self._check_epoch(refs, incoming)
-            incoming.accept(wants)
+            if wants:
+                incoming.accept(wants)
+
+    def _is_accepted(self, ref: str, id_: str) -> bool:
+        """Tell whether a commit is here and, if it is of a memory, was checked before."""
+        if not self.exchange.has(id_):
+            return False
+        if not ref.startswith(remotes.MEMORY_REFS):
+            return True
+        seen = set[str]().union(*remotes.newest_seen(self.exchange.repository).values())
+        head = str(self.exchange.repository.head())
+        return id_ in seen or self.exchange.leads_to(id_, head)
 
     def _check_epoch(self, refs: Mapping[str, str], incoming: IncomingObjects) -> None:
         """Find new forget orders, and refuse refs that ignore those carried out here.
@@ -190,7 +202,7 @@ class RemoteFetch(Struct, kw_only=True):
             del self.branches[ref]
             return False
         self.progress(f"fetching {shown_ref(ref)} from {self.transport.address}")
-        problem, is_final = "it does not continue this memory", False
+        problem, is_final, code = "it does not continue this memory", False, ""
         try:
             with self.exchange.incoming() as incoming:
                 self.transport.fetch([id_], self._haves(), incoming)
@@ -209,9 +221,10 @@ class RemoteFetch(Struct, kw_only=True):
                     incoming.accept([id_])
                     return True
         except RemoteDamagedError as error:
-            problem, is_final = str(error), isinstance(error, (RefLimitError, OlderEpochError))
+            problem, code = str(error), error.code
+            is_final = isinstance(error, (RefLimitError, OlderEpochError))
         self.notes.append(f"{shown_ref(ref)} at {self.name!r} was ignored: {problem}")
-        self.aside[ref] = remotes.RefAside(ref, id_, problem, is_final)
+        self.aside[ref] = remotes.RefAside(ref, id_, problem, is_final, code)
         del self.branches[ref]
         return False
 
@@ -248,7 +261,7 @@ class RemoteFetch(Struct, kw_only=True):
                 is_final = isinstance(
                     reason, (RefLimitError, AnotherFamiliarError, OlderEpochError)
                 )
-                self.aside[ref] = remotes.RefAside(ref, id_, str(reason), is_final)
+                self.aside[ref] = remotes.RefAside(ref, id_, str(reason), is_final, reason.code)
         aside = [self.aside[ref] for ref in refs if ref in self.aside]
         is_foreign = isinstance(error, AnotherFamiliarError)
         if len(aside) == len(refs) and (

@@ -53,7 +53,7 @@ from familiar_cli.sync.sealing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 
@@ -442,9 +442,19 @@ class FolderTransport:
     def fetch(
         self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
     ) -> None:
-        """See `Transport`."""
+        """See `Transport`. Of a bundle that names more, only what is wanted is received."""
         del haves  # the journal knows what is missing
-        for one in self._leading_to(wants):
+        bundles = self._leading_to(wants)
+        newest = {one.instance: one.header.refs.values() for one in bundles}
+        if all(id_ in wants or self._exchange.has(id_) for id_ in chain(*newest.values())):
+            self._receive(bundles, incoming)
+            return
+        with self._exchange.incoming() as whole:
+            self._receive(bundles, whole)
+            incoming.add_objects(whole.reachable(wants))
+
+    def _receive(self, bundles: Iterable[BundleFile], incoming: IncomingObjects) -> None:
+        for one in bundles:
             with self._folder.opened(one.name) as file:
                 sealing.read_header(file)
                 incoming.add_pack(file)
@@ -464,7 +474,7 @@ class FolderTransport:
             UsageError: The refs are not those of one instance.
         """
         instance = _instance_of(refs)
-        there = self.refs()
+        there = self._known_refs()
         self._check_open()
         outcome = [
             PushedRef(ref, id_, ref_objection(self._exchange, there.get(ref), id_))
@@ -491,13 +501,18 @@ class FolderTransport:
         Raises:
             RemoteRefusedError: The folder cannot be written; existing files are unchanged.
         """
-        there = self.refs()
+        there = self._known_refs()
         own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF}
         names = {ref for one in self._of(instance) for ref in one.header.refs}
         refs = {ref: id_ for ref, id_ in there.items() if ref in own & names}
         if refs:
             self._write(instance, refs, is_whole=True)
         return bool(refs)
+
+    def _known_refs(self) -> dict[str, str]:
+        """Return the refs, without a `main` that was not accepted here."""
+        there = self.refs().items()
+        return {ref: id_ for ref, id_ in there if ref != MAIN_REF or self._exchange.has(id_)}
 
     def close(self) -> None:
         """See `Transport`."""

@@ -518,12 +518,14 @@ class RefAside(Struct, frozen=True):
         id: The commit that it names.
         reason: Why it is not accepted.
         is_final: Whether this holds until the ref changes.
+        code: The code of the error that refused it, if any.
     """
 
     ref: str
     id: str
     reason: str
     is_final: bool = True
+    code: str = ""
 
     @property
     def name(self) -> str:

@@ -103,6 +103,31 @@ def test_a_blocked_machine_adds_nothing_more_and_what_it_added_stays(first, seco
     assert first.files()["notes.md"] == b"# Notes\n- later\n"
 
 
+def test_an_order_in_a_folder_waits_until_its_machine_is_allowed(first, tmp_path, hub) -> None:
+    (tmp_path / "stick").mkdir()
+    first.run("sync", "remote", "rm", "hub")
+    first.run("sync", "remote", "add", "stick", f"dir:{tmp_path / 'stick'}")
+    first.run("hear", "I am Nela", "--as", "discord:42", "--name", "Nela", "--channel", "public")
+    first.run("sync")
+    home = Home(tmp_path / "third")
+    home.run("init", "ada", "--from-remote", f"dir:{tmp_path / 'stick'}")
+    home.run("people", "forget", "Nela", "--yes")
+    behind = home.run("sync", exit_code=7)
+    assert "hint: Run `familiar sync` on the machines that are behind." in behind.stderr
+    allow = f"`familiar sync allow {own_id(home)}`"
+    for _ in range(2):
+        waits = first.run("sync", exit_code=7)
+        assert f"asks to forget a person; {allow} lets that happen here as well\n" in waits.stdout
+        assert f"then {allow}." in waits.stderr
+    first.run("sync", "remote", "add", "hub", str(hub))
+    assert first.data("sync", exit_code=7)["pulled"] == 0
+    assert "I am Nela" in shown(first, "public")
+    first.run("sync", "allow", own_id(home))
+    first.run("sync")
+    assert shown(first, "public") == ["hello all", "[forgotten]"]
+    home.run("sync")
+
+
 def test_only_a_known_machine_is_allowed_or_blocked(first) -> None:
     first.run("sync", "allow", "nobody-0000", exit_code=4)
     first.run("sync", "block", "nobody-0000", exit_code=4)

@@ -18,6 +18,8 @@ from familiar_cli.pages.page import (
     print_page,
 )
 from familiar_cli.pages.terminal import as_plain
+from familiar_cli.pages.writing_pages import consolidation_notices
+from familiar_cli.writing.consolidation.calendar import ConsolidationReport
 from tests.support.cases import each
 from tests.support.traces import piece, trace
 
@@ -73,3 +75,10 @@ def test_what_could_steer_a_terminal_is_left_out_of_both(monkeypatch) -> None:
 
 def test_an_empty_page_prints_nothing(monkeypatch) -> None:
     assert shown(monkeypatch, io.StringIO()) == shown(monkeypatch, Terminal()) == ""
+
+
+def test_a_notice_of_a_consolidation_is_shown_whole() -> None:
+    path = f"/home/{'very-long-directory/' * 20}quarantine/x.txt"
+    report = ConsolidationReport(problems=[f"not used; kept in {path}"], waiting={"a": path})
+    shown = list(consolidation_notices(report, dry_run=False))
+    assert shown[:2] == [f"a waits: {path}", f"warning: not used; kept in {path}"]

@@ -348,3 +348,15 @@ def test_a_git_remote_gets_no_plain_text_when_all_is_to_be_encrypted(laptop, tmp
     sender = Sender(encrypt=("passphrase",))
     with pytest.raises(RemoteKeyError, match="plain text"):
         open_transport(read_address(str(tmp_path / "hub.git")), laptop.exchange, sender)
+
+
+def test_of_a_bundle_only_what_is_wanted_is_received(laptop, desktop) -> None:
+    head, later = laptop.note("tea"), laptop.note("coffee")
+    with laptop.transport() as transport:
+        transport.push({f"refs/heads/turns/{laptop.instance}": head, laptop.ref: later})
+    with desktop.transport() as transport, desktop.exchange.incoming() as incoming:
+        transport.refs()
+        transport.fetch([head], (), incoming)
+        incoming.accept([head])
+    assert desktop.exchange.has(head)
+    assert not desktop.exchange.has(later)

@@ -131,7 +131,7 @@ class SyncReport(Struct, frozen=True):
                 " there; if not, delete it. See `familiar sync status`."
             )
         elif self.pending.aside:
-            hint = "Repair such branches on the machine that pushed them, or delete them there."
+            hint = self.pending.branch_hint
         return errors.PartialError(f"Synced, but {'; '.join(problems)}", hint=hint)
 
 

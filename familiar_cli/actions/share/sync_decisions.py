@@ -13,6 +13,8 @@ from familiar_cli.base.errors import (
     BadInputError,
     FamiliarError,
     NotFoundError,
+    OlderEpochError,
+    OrderWaitsError,
     RefusedError,
     UsageError,
 )
@@ -78,10 +80,21 @@ class PendingDecisions(Struct, frozen=True):
     @property
     def commands(self) -> tuple[str, ...]:
         """Commands that resolve the pending decisions, for a hint."""
-        names = [*self.waiting, *self.held]
+        orders = [r.instance for _, r in self.aside if r.code == OrderWaitsError.code]
+        names = [*self.waiting, *orders, *self.held]
         allow = [f"`familiar sync allow {names[0]}`"] if names else []
         accept = ["`familiar sync accept`"] if self.deletions or self.lost else []
         return (*allow, *accept)
+
+    @property
+    def branch_hint(self) -> str:
+        """What to do about the branches set aside that no command here resolves."""
+        codes = {ref.code for _, ref in self.aside}
+        older = "Run `familiar sync` on the machines that are behind."
+        other = "Repair such branches on the machine that pushed them, or delete them there."
+        if OlderEpochError.code not in codes:
+            return other
+        return older if len(codes) == 1 else f"{older} {other}"
 
     def lines(self) -> list[str]:
         """Describe each in one line."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
-from familiar_cli.base.text import fold, harmless, slugify, typed
+from familiar_cli.base.text import fold, slugify, typed, whole_line
 from familiar_cli.base.who.identity import NEUTRAL, Author, parse_author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Modality, Said, Spoken
@@ -395,7 +395,7 @@ def take_note(familiar: Familiar, text: str) -> str:
         UsageError: The line is empty.
         LimitError: The file is full.
     """
-    line = " ".join(harmless(text).split())
+    line = whole_line(text)
     if not line:
         raise UsageError("The note is empty; nothing was changed")
     with familiar.memory.transaction("human", f"note in {NOTES}") as tx:

@@ -376,6 +376,14 @@ class IncomingObjects:
         """
         return self._objects.read(id_)
 
+    def reachable(self, wants: Collection[str]) -> Iterator[git_objects.GitObject]:
+        """Yield the received objects that commits need.
+
+        Raises:
+            FamiliarError: One is missing or damaged.
+        """
+        return map(self._objects.get, new_objects(self._objects, wants, self._journal.objects.has))
+
     def came(self, id_: str) -> bool:
         """Tell whether an object itself was received, not just a reference to it."""
         return bytes.fromhex(id_) in self._ids

@@ -23,7 +23,7 @@ from familiar_cli.base.markdown import (
     title_of,
     without_marker,
 )
-from familiar_cli.base.text import fold, harmless, is_visible, without_accents
+from familiar_cli.base.text import fold, harmless, is_visible, whole_line, without_accents
 from familiar_cli.base.times.clock import wall_ns
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.layout import ALIASES_JSON, PEOPLE_DIR, people_path
@@ -129,7 +129,7 @@ def check_alias(name: str) -> str:
     Raises:
         UsageError: Not a valid name.
     """
-    text = " ".join(harmless(name).split())
+    text = whole_line(name)
     if not key_of(text) or not is_visible(text):
         raise UsageError(
             f"{text[:MOST_NAME_CHARS]!r} cannot be a name: a name has a letter, a digit or a "
@@ -160,7 +160,7 @@ def _clean_name(text: str) -> str:
     if exact:
         return harmless(exact[2])
     plain = _NOTE.sub("", _LINK.sub(r"\1", item).strip())
-    name = " ".join(harmless(plain).split()).strip(_WRAPPERS)
+    name = whole_line(plain).strip(_WRAPPERS)
     return name if key_of(name) else ""
 
 

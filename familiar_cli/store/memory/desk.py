@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import bullet, newline_of, scan, split_lines
-from familiar_cli.base.text import harmless, one_line, typed, unified
+from familiar_cli.base.text import one_line, typed, unified, whole_line
 from familiar_cli.base.times import clock
 from familiar_cli.base.times.clock import to_utc, to_zone
 from familiar_cli.base.times.recurrence import (
@@ -322,7 +322,7 @@ def item_words(text: str) -> str:
     Raises:
         UsageError: It is empty, or too long.
     """
-    words = " ".join(harmless(text).split())
+    words = whole_line(text)
     if not words:
         raise UsageError(
             "The text is empty; nothing was changed",
