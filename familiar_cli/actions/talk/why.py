@@ -131,6 +131,17 @@ def explain_reply(familiar: Familiar, trace: Trace) -> ReplyExplanation:
     return ReplyExplanation(trace.turn, sentence, memories, problems)
 
 
+def omit_gone_files(familiar: Familiar, explanation: ReplyExplanation) -> ReplyExplanation:
+    """Name no file for memories that were moved or deleted since: nothing can link to them."""
+    memories = tuple(
+        one
+        if one.rel_path is None or familiar.memory.exists(one.rel_path)
+        else replace(one, rel_path=None)
+        for one in explanation.memories
+    )
+    return replace(explanation, memories=memories)
+
+
 def _merge_same(memories: Iterable[UsedMemory]) -> list[UsedMemory]:
     """Merge the parts of a file, and equal parts of a day."""
     merged: dict[tuple[str | None, str], UsedMemory] = {}

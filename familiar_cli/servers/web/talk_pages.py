@@ -31,7 +31,7 @@ from familiar_cli.actions.talk.talk import (
     opening_of,
     take_turn,
 )
-from familiar_cli.actions.talk.why import ReplyExplanation, explain_reply
+from familiar_cli.actions.talk.why import ReplyExplanation, explain_reply, omit_gone_files
 from familiar_cli.base.config.home import who_speaks
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.context.trace import Trace, read_trace
@@ -413,6 +413,7 @@ def _turn_rows(request: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[
     for turn, name in asking.with_speakers(request.familiar, turns):
         who = "You" if me.is_me(turn.author) else name
         why = _explain_reply(request.familiar, turn)
+        why = why and omit_gone_files(request.familiar, why)
         words, pictures = split_pictures(request.familiar.paths.root, turn.content)
         row = {"turn": turn, "who": who, "words": words, "pictures": pictures, "why": why}
         rows.append({**row, "learned": learned.get(turn.id, [])})

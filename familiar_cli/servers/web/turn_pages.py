@@ -9,7 +9,7 @@ from familiar_cli.actions.talk import sent
 from familiar_cli.actions.talk.explain_piece import explain_piece
 from familiar_cli.actions.talk.replay import replay_trace
 from familiar_cli.actions.talk.sent import layers_over_time
-from familiar_cli.actions.talk.why import UsedMemory, explain_reply
+from familiar_cli.actions.talk.why import UsedMemory, explain_reply, omit_gone_files
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.context.trace import Trace, trace_ids
 from familiar_cli.servers.web.asking import (
@@ -119,7 +119,7 @@ def _turn_values(request: PageRequest) -> dict[str, Any]:
 
 def show_reason(request: PageRequest, trace: Trace) -> dict[str, Any]:
     """Return a reply's explanation: a sentence, and the memories as HTML with their addresses."""
-    explanation = explain_reply(request.familiar, trace)
+    explanation = omit_gone_files(request.familiar, explain_reply(request.familiar, trace))
     pieces = [
         (used, _memory_address(request, used), _memory_html(request, used))
         for used in explanation.memories

@@ -79,6 +79,13 @@ def test_forms_alone_say_ask_again_choose_edit_and_take_back(client, serve) -> N
     assert first.url.path == "/chat"
     assert "Heron it is." in words(first)
     assert "I used the page on" in words(first)
+    page = "topics/boat.md"
+    assert f'/memory/{page}"' in first.text
+    run("memory", "mv", page, "topics/ship.md")
+    moved = client.get("/chat")
+    assert "I used the page on" in words(moved)
+    assert f'/memory/{page}"' not in moved.text
+    run("memory", "mv", "topics/ship.md", page)
     assert "1 of 2" not in words(first)
     assert "2 of 2" in words(say(client, do="again"))
     chosen = client.post("/chat/choose", data={"number": "1"}, follow_redirects=True)
