@@ -108,7 +108,8 @@ def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> N
         except FamiliarError as error:
             failed[paths.id] = error
     data = {"target": place.address, "backups": reports}
-    out.answer(data, "\n".join(map(words_of, reports)) + "\n" * bool(reports))
+    if reports or not failed:
+        out.answer(data, "\n".join(map(words_of, reports)) + "\n" * bool(reports))
     _raise_failures(failed, is_partial=bool(reports))
 
 
@@ -196,7 +197,8 @@ def restore(
             failed[familiar_id] = error
     shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in restorations]
     data = {"target": target, "restored": restorations}
-    out.answer(data, "\n".join(shown) + "\n" * bool(shown))
+    if shown or not failed:
+        out.answer(data, "\n".join(shown) + "\n" * bool(shown))
     _raise_failures(failed, is_partial=bool(restorations))
     if any(one.left_out_me for one in restorations):
         out.note("me.toml was left out; if the accounts in it are yours, add `--me`.")
