@@ -190,7 +190,10 @@ def test_owners_of_a_home_see_everything_and_share_what_is_private_to_them() -> 
     assert not ada.privacy.is_member("dm-1", ANNA)
 
 
-@pytest.mark.parametrize(("people", "is_public"), [(("anna",), False), (("anna", "bo"), True)])
+@pytest.mark.parametrize(
+    ("people", "is_public"),
+    [(("anna",), False), (("anna", "bo"), False), (("anna", "bo", "cy"), True)],
+)
 def test_an_import_is_judged_as_a_whole_file(people, is_public, tmp_path) -> None:
     live("ada")
     lines = [{"role": "user", "content": f"{who} says", "name": who} for who in people]
