@@ -18,6 +18,9 @@ Role = Literal["system", "user", "assistant"]
 KEPT_BACK: Final = "its book holds it back now"
 """Begins the reason for which an entry of a lorebook is not offered in a turn."""
 
+GREETING_SOURCE: Final = "history.greeting"
+"""The source of the greeting that begins a conversation."""
+
 
 def held_back(viewer: Viewer) -> str:
     """Return why a piece lacks what is private elsewhere; only the owner is told that it does."""

@@ -10,7 +10,6 @@ from msgspec import Struct
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.text import harmless, unified
 from familiar_cli.context import types
-from familiar_cli.context.providers.history import GREETING_SOURCE
 from familiar_cli.context.trace import Trace, TracedMessage, latest_trace, read_trace, trace_ids
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def _find_turn(familiar: Familiar, turn: int) -> Turn | None:
 
 def oldest_in_prompt(trace: Trace) -> int:
     """Return the oldest turn in a prompt; 0 if there is none, or all since the greeting are."""
-    if any(p.kept and p.source == GREETING_SOURCE for p in trace.contributions):
+    if any(p.kept and p.source == types.GREETING_SOURCE for p in trace.contributions):
         return 0
     turn_ids = (
         p.turn_id for p in trace.contributions if p.kept and p.place is types.PromptSpan.chat

@@ -16,7 +16,16 @@ from familiar_cli.base.who.identity import NO_LABELS, Labels
 from familiar_cli.base.who.visibility import OWNERS
 from familiar_cli.context.budget import first_kept
 from familiar_cli.context.request import ContextProvider, ContextRequest, Explains
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Role, Spoken, Subject
+from familiar_cli.context.types import (
+    GREETING_SOURCE,
+    Contribution,
+    Fit,
+    Layer,
+    PromptSpan,
+    Role,
+    Spoken,
+    Subject,
+)
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 from familiar_cli.store.history.summaries import OWN, PUBLIC, Summaries
 
@@ -76,7 +85,6 @@ def _channel_line(
 RECENT: Final = 80
 SUMMARY: Final = 75
 ELSEWHERE: Final = 55
-GREETING_SOURCE: Final = "history.greeting"
 SUMMARY_SOURCE: Final = "history.summary"
 PRIVATE_SUMMARY_SOURCE: Final = "history.summary.here"
 ELSEWHERE_SOURCE: Final = "history.elsewhere"
