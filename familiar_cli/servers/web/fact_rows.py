@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.memory.facts import fact_words, page_title
-from familiar_cli.pages.second_person import in_second_person
 from familiar_cli.servers.web.drawing import evidence_links, imported_evidence, render_inline
 from familiar_cli.store.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.store.memory.pages.lines import citations_in
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from familiar_cli.servers.web.html.elements import Html
 
 _MOST_ROWS: Final = 40
+_ADVERBS: Final = (
+    "also|always|already|never|now|often|once|perhaps|really|recently|sometimes|still|usually"
+)
+_PRONOUN: Final = re.compile(
+    r"\b(?:s?he|hers?|his|hi[ms]self|herself|him|they|them|theirs?|themsel(?:f|ves))\b",
+    re.IGNORECASE,
+)
+_FIRST_VERB: Final = re.compile(rf"\s+(?:(?:{_ADVERBS})\s+)*([a-z]+?)(?:n['’]t)?(?![\w'’-])")
+_JOINED_VERB: Final = re.compile(r"(?:[,;]|\b(?:and|but|or|then))(?: \w+)? \w*s(?:n['’]t)?\b")
+_ENDING: Final = re.compile(r"(?<=..)(i)es$|(?<=ss|sh|ch|zz|go|do|.x)es$|(?<!s)s$")
+_VERBS: Final = {"is": "are", "was": "were", "has": "have", "as": "as", "thus": "thus"}
 
 
 def fact_rows(
@@ -76,6 +87,28 @@ def words_to_reader(request: PageRequest) -> Callable[[str], str]:
     titles = [page_title(familiar.memory, path) for path in mine if familiar.memory.exists(path)]
     names = {name for title in titles for name in (title, title.partition(" ")[0])}
     return lambda words: in_second_person(words, names)
+
+
+def in_second_person(words: str, names: Iterable[str]) -> str:
+    """Return a sentence that begins with one of the reader's names as it is said to them.
+
+    It stays as it is if a pronoun may mean somebody else, or if more than its first verb may have
+    to agree with `you`.
+    """
+    for name in sorted(filter(None, names), key=len, reverse=True):
+        rest = words.removeprefix(name)
+        if rest == words or _PRONOUN.search(rest):
+            continue
+        if re.match(r"['’]s\s", rest):
+            return f"Your{rest[2:]}"
+        verb = _FIRST_VERB.match(rest)
+        if verb and not _JOINED_VERB.search(rest):
+            return f"You{rest[: verb.start(1)]}{_verb_of_you(verb[1])}{rest[verb.end(1) :]}"
+    return words
+
+
+def _verb_of_you(verb: str) -> str:
+    return _VERBS.get(verb) or _ENDING.sub(lambda ending: "y" if ending[1] else "", verb)
 
 
 def page_of_file(request: PageRequest, rel_path: str) -> str:
