@@ -293,8 +293,7 @@ def find_commit(checkout: Path) -> str:
 def _root(
     *,
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, help="Print the version."),
+        bool, typer.Option("--version", callback=_version, help="Print the version.")
     ] = False,
 ) -> None:
     """Give an AI companion a memory of plain Markdown files."""

@@ -381,11 +381,7 @@ class _Server(uvicorn.Server):
         self._on_ready()
 
     async def until(
-        self,
-        stop: asyncio.Event,
-        bound: socket.socket,
-        at_once: asyncio.Event,
-        turns: TurnTable,
+        self, stop: asyncio.Event, bound: socket.socket, at_once: asyncio.Event, turns: TurnTable
     ) -> None:
         """Serve on a socket until `stop` is set; `at_once` cancels the turns under way."""
 

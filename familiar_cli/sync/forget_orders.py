@@ -28,12 +28,7 @@ from familiar_cli.store.history.attachments import remove_unmentioned
 from familiar_cli.store.history.forgetting import ForgetOrder
 from familiar_cli.store.history.likeness import NameForms
 from familiar_cli.store.history.lines import TurnName
-from familiar_cli.store.history.tombstones import (
-    Forgotten,
-    accounts_of,
-    bury_turns,
-    find_forgotten,
-)
+from familiar_cli.store.history.tombstones import Forgotten, accounts_of, bury_turns, find_forgotten
 from familiar_cli.store.journal.repository import HUMAN, Repository, translate_errors
 from familiar_cli.store.memory.aliases import names_of, slug_in
 from familiar_cli.store.memory.layout import (

@@ -67,10 +67,7 @@ class Consolidation:
     """
 
     def __init__(
-        self,
-        familiar: Familiar,
-        now: datetime | None = None,
-        shelf: PrivateShelf | None = None,
+        self, familiar: Familiar, now: datetime | None = None, shelf: PrivateShelf | None = None
     ) -> None:
         self._familiar = familiar
         self._shelf = shelf

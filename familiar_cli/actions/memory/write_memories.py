@@ -513,12 +513,7 @@ def checksum_of(text: str) -> str:
 
 
 def _waiting_plan(
-    store: MemoryStore,
-    writer: Writer,
-    rel_path: str,
-    before: str | None,
-    *,
-    is_addition: bool,
+    store: MemoryStore, writer: Writer, rel_path: str, before: str | None, *, is_addition: bool
 ) -> pending.ReviewPlan | None:
     """Return the client's pending plan that changes this file alone.
 

@@ -21,13 +21,7 @@ from familiar_cli.base.who.identity import (
 )
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.store.history.selection import names_used_by
-from familiar_cli.store.memory.aliases import (
-    Aliases,
-    SharedName,
-    main_slug,
-    names_of,
-    slug_in,
-)
+from familiar_cli.store.memory.aliases import Aliases, SharedName, main_slug, names_of, slug_in
 from familiar_cli.store.memory.layout import people_path
 from familiar_cli.store.memory.mentions import without_honorific
 

@@ -285,11 +285,7 @@ def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
         before_id=place_of(turn) if turn else trace.turn,
         tier=trace.tier,
         labels=labels_in(
-            familiar.history,
-            trace.channel_id,
-            familiar.name,
-            familiar.me(trace.channel_id),
-            viewer,
+            familiar.history, trace.channel_id, familiar.name, familiar.me(trace.channel_id), viewer
         ),
         phrases=familiar.phrases,
     )

@@ -39,10 +39,7 @@ SECTIONS: Final[dict[str, Section]] = {
         "memory": ("memory", "Read, change and undo what is remembered."),
         "search": ("search", "Search memory and the past by words and by meaning."),
         "review": ("review", "Apply or reject proposed changes to memory."),
-        "write-memory": (
-            "upkeep:write_memory",
-            "Write what matters from recent turns to memory.",
-        ),
+        "write-memory": ("upkeep:write_memory", "Write what matters from recent turns to memory."),
         "people": ("people", "Show the people the familiar knows, and their names."),
         "todo": ("desk:todo", "Keep reminders, tasks and notes."),
         "job": ("desk:job", "Schedule what the familiar does on its own."),

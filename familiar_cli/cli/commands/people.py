@@ -418,10 +418,7 @@ def _short(text: str, origin: str) -> str:
 
 def _persona(file: str, name: str | None) -> dict[str, str | None]:
     """Read a persona from SillyTavern's settings; explicit options take precedence."""
-    from familiar_cli.imports.formats.silly_tavern import (
-        choose_persona,
-        read_personas,
-    )
+    from familiar_cli.imports.formats.silly_tavern import choose_persona, read_personas
 
     raw, origin = base.file_or_stdin(file)
     persona = choose_persona(read_personas(raw, origin=origin), name or "", origin=origin)

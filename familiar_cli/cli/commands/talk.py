@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
 
 As = Annotated[
-    str | None,
-    speaker_option("Speaker's account, or an owner; default: you (`familiar me`)."),
+    str | None, speaker_option("Speaker's account, or an owner; default: you (`familiar me`).")
 ]
 Name = Annotated[str | None, name_option("Speaker's display name.")]
 Channel = Annotated[
@@ -66,13 +65,7 @@ Tier = Annotated[
 
 
 def said_as(
-    familiar: Familiar,
-    text: str,
-    as_: str | None,
-    name: str | None,
-    channel: str,
-    *,
-    modality: str,
+    familiar: Familiar, text: str, as_: str | None, name: str | None, channel: str, *, modality: str
 ) -> Said:
     """Return the message that these options describe.
 
@@ -212,12 +205,7 @@ def ask(
         )
         hint = hint_of_me(out, familiar, said)
         result = take_turn(
-            out,
-            familiar,
-            said,
-            dry_run=dry_run,
-            stream=not no_stream,
-            show_thinking=show_thinking,
+            out, familiar, said, dry_run=dry_run, stream=not no_stream, show_thinking=show_thinking
         )
         _warn_of_damage(out, familiar)
         if result:

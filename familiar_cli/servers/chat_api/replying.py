@@ -18,12 +18,7 @@ from familiar_cli.context.types import Said
 from familiar_cli.llm.types import encode_body
 from familiar_cli.servers.api_errors import respond_error, to_api_error
 from familiar_cli.servers.chat_api import api_format
-from familiar_cli.servers.chat_api.api_format import (
-    ReplyRequest,
-    Sampling,
-    encode_event,
-    text_of,
-)
+from familiar_cli.servers.chat_api.api_format import ReplyRequest, Sampling, encode_event, text_of
 from familiar_cli.servers.chat_api.responses_api import ResponseFormat, ToolCalls
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.servers.connection import play_while_connected
@@ -262,12 +257,7 @@ async def keep_exchange(
     is_reply = reply.role == "assistant" and lines[-1].role == "user"
     line = lines[-1] if is_reply else reply
     saying = Said(
-        line.text,
-        line.author,
-        greeting=0,
-        source=SOURCE,
-        kind=identity.kind,
-        message_id=message_id,
+        line.text, line.author, greeting=0, source=SOURCE, kind=identity.kind, message_id=message_id
     )
 
     def write() -> dict[str, Any]:

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
-TOOLS: Final[tuple[Tool, ...]] = (
-    *reading_tools.TOOLS,
-    *writing_tools.TOOLS,
-    *desk_tools.TOOLS,
-)
+TOOLS: Final[tuple[Tool, ...]] = (*reading_tools.TOOLS, *writing_tools.TOOLS, *desk_tools.TOOLS)
 """All tools, in the order in which clients list them."""
 
 SCHEME: Final = "familiar"

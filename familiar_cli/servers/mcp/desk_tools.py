@@ -11,14 +11,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.base.text import counted, one_line, slugify, unified_file
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.familiar import Familiar
-from familiar_cli.servers.mcp.tool import (
-    Answer,
-    Tool,
-    ToolItem,
-    choice_of,
-    is_readable,
-    text_of,
-)
+from familiar_cli.servers.mcp.tool import Answer, Tool, ToolItem, choice_of, is_readable, text_of
 from familiar_cli.servers.mcp.writing_tools import describe_write, named_day, writer_of
 from familiar_cli.store.memory import desk, layout
 from familiar_cli.store.memory.pages.lines import citations_in
@@ -307,10 +300,6 @@ TOOLS: Final = (
         instead="memory_create writes a file; memory_edit changes one.",
     ),
     Tool(
-        "plans_list",
-        "Changes that wait for a person, and decisions.",
-        {},
-        plans_list,
-        pages=True,
+        "plans_list", "Changes that wait for a person, and decisions.", {}, plans_list, pages=True
     ),
 )

@@ -498,10 +498,7 @@ TOOLS: Final = (
         "memory_search",
         "Find memories by words and meaning.",
         {
-            "query": {
-                "anyOf": [TEXT, TEXTS],
-                "description": "Question, or up to five",
-            },
+            "query": {"anyOf": [TEXT, TEXTS], "description": "Question, or up to five"},
             **_DAYS,
             "maxResults": {**count_of("Most memories", _MOST_HITS), "maximum": MOST_RESULTS},
         },
@@ -590,10 +587,7 @@ TOOLS: Final = (
     Tool(
         "why",
         "Why something was in a prompt, or not.",
-        {
-            "subject": text_of("File, or turn:12"),
-            "turn": count_of("Whose prompt; default: newest"),
-        },
+        {"subject": text_of("File, or turn:12"), "turn": count_of("Whose prompt; default: newest")},
         why,
         needs=("subject",),
         gives={"verdict": TEXT},

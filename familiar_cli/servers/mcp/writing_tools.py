@@ -31,12 +31,7 @@ from familiar_cli.servers.mcp.tool import (
     text_of,
     texts_of,
 )
-from familiar_cli.store.memory.layout import (
-    DAILY_DIR,
-    PERIOD_DIRS,
-    SIGNIFICANT_DIR,
-    told_path,
-)
+from familiar_cli.store.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR, told_path
 from familiar_cli.store.memory.pages.items import chats_in
 from familiar_cli.sync.shared_files import Device
 from familiar_cli.writing.consolidation.periods import read_period
@@ -232,10 +227,10 @@ def describe_write(made: WriteOutcome) -> Answer:
 
 
 _SINCE: Final[dict[str, Schema]] = {
-    "lastSyncToken": {**OBJECT, "description": "newSyncToken of then; default: all"},
+    "lastSyncToken": {**OBJECT, "description": "newSyncToken of then; default: all"}
 }
 _SINCE_VERSION: Final[dict[str, Schema]] = {
-    "lastSyncVersion": count_of("serverVersion of that token", least=0),
+    "lastSyncVersion": count_of("serverVersion of that token", least=0)
 }
 _CHANGES: Final[Schema] = {"type": "array", "items": OBJECT}
 

@@ -13,11 +13,7 @@ from familiar_cli.base import errors
 from familiar_cli.base.markdown import newline_of, split_front_matter
 from familiar_cli.base.text import counted, unified
 from familiar_cli.servers.web.asking import Data, PageRequest, PageView, Redirect, WebPage
-from familiar_cli.servers.web.drawing import (
-    RENDERED_CHARS,
-    render_inline,
-    render_markdown,
-)
+from familiar_cli.servers.web.drawing import RENDERED_CHARS, render_inline, render_markdown
 from familiar_cli.servers.web.fact_rows import evidence_of_lines, words_to_reader
 from familiar_cli.store.memory.layout import SUFFIXES
 from familiar_cli.store.memory.pages.lines import without_references

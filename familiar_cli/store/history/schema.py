@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.base.files import is_plain
-from familiar_cli.base.sqlite import (
-    Fault,
-    connect,
-    fault_of,
-    hint_for,
-    is_unwritable,
-    transaction,
-)
+from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, is_unwritable, transaction
 from familiar_cli.base.text import one_line, typed
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.history.rows import UNREAD, DamagedRowError, Row, pack, to_number

@@ -18,11 +18,7 @@ from familiar_cli.base.text import fold_word, one_line, sha256_of
 from familiar_cli.base.times.clock import now, since_1970, stopwatch_s, to_zone
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import is_page, told_path
-from familiar_cli.store.memory.pages.lines import (
-    blank_spans,
-    machine_spans,
-    shown_between,
-)
+from familiar_cli.store.memory.pages.lines import blank_spans, machine_spans, shown_between
 from familiar_cli.store.memory.pages.visible_lines import (
     private_spans,
     visible_in,
@@ -354,10 +350,7 @@ def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> Abst
     """Find the documents about people and topics named in `query`, and those linked with them."""
     if not named:
         return named
-    rows = (
-        *rows_among(connection, _LINKED, named),
-        *rows_among(connection, _LINKING, named),
-    )
+    rows = (*rows_among(connection, _LINKED, named), *rows_among(connection, _LINKING, named))
     return named | {id_ for (id_,) in rows}
 
 
@@ -439,11 +432,7 @@ class _Writer:
     """Extracts the texts of hits from their files."""
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        store: MemoryStore,
-        query: str,
-        options: SearchOptions,
+        self, connection: sqlite3.Connection, store: MemoryStore, query: str, options: SearchOptions
     ) -> None:
         self._connection = connection
         self._read_file = store.reader()

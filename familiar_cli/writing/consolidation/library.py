@@ -16,11 +16,7 @@ from familiar_cli.base.files import read_record, write_record
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.who.visibility import NOBODY, SHARED
 from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.pages.visible_lines import (
-    as_private,
-    as_public,
-    visible_in,
-)
+from familiar_cli.store.memory.pages.visible_lines import as_private, as_public, visible_in
 from familiar_cli.store.memory.store.files import FileListing, MemoryEntry, MemoryFile
 from familiar_cli.writing.consolidation import periods
 from familiar_cli.writing.consolidation.pages import blocks, page_text, read_page

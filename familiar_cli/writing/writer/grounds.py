@@ -318,11 +318,7 @@ def stems_of(text: str) -> frozenset[str]:
 
 
 def seen_of(
-    text: str,
-    rel_path: str,
-    viewer: Viewer,
-    numbering: memory_lines.Numbering,
-    phrases: Phrases,
+    text: str, rel_path: str, viewer: Viewer, numbering: memory_lines.Numbering, phrases: Phrases
 ) -> str:
     """Return the current lines of a file that a viewer may see, with dates."""
     seen = without_ended(visible_lines.visible_in(text, viewer, rel_path))

@@ -18,11 +18,7 @@ from msgspec import Struct
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.base.text import fold, harmless
-from familiar_cli.base.who.visibility import (
-    OWNERS,
-    PUBLIC,
-    Viewer,
-)
+from familiar_cli.base.who.visibility import OWNERS, PUBLIC, Viewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
