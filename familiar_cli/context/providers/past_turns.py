@@ -16,7 +16,8 @@ from familiar_cli.context.providers.packing import Excerpt, PackedSource, Passag
 from familiar_cli.store.search import who_when
 from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.hits import query_coverage
-from familiar_cli.store.search.rank import WEIGHTS, scores_of_turns
+from familiar_cli.store.search.rank import scores_of_turns
+from familiar_cli.store.search.weights import WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

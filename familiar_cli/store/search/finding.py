@@ -14,6 +14,7 @@ from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import ConfigError, FamiliarError
 from familiar_cli.store.memory.layout import is_page
 from familiar_cli.store.search.build import SOME, EmbeddingIndex, RefreshResult
+from familiar_cli.store.search.weights import weights_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +132,6 @@ class Finder:
         Raises:
             EmbedderError: The model fails.
         """
-        from familiar_cli.store.search.question_kinds import weights_for  # noqa: PLC0415
         from familiar_cli.store.search.search import asked_apart  # noqa: PLC0415  # as above
 
         embedder, vectors = self.embedder.embedder, self.turn_vectors

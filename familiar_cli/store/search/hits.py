@@ -27,6 +27,7 @@ from familiar_cli.store.memory.pages.visible_lines import (
 )
 from familiar_cli.store.search import rank
 from familiar_cli.store.search.types import Hit, SearchOptions, Signals
+from familiar_cli.store.search.weights import WEIGHTS
 from familiar_cli.store.search.who_when import last_day
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ def make_hits(
 
     If a file's best line is rejected, its next one is tried.
     """
-    weights = options.weights or rank.WEIGHTS
+    weights = options.weights or WEIGHTS
     share, relevances = weights.relevance, scorer.relevances(DENSE_FLOOR)
     documents = {line[2] for line in scorer.lines}
     files = _load_files(connection, documents, linked, options)

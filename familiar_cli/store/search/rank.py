@@ -14,8 +14,7 @@ from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.base.times.spans import Span, Yearly, times_asked
 from familiar_cli.store import fts
 from familiar_cli.store.search import who_when
-from familiar_cli.store.search.question_kinds import ASKS, weights_for
-from familiar_cli.store.search.types import Weights
+from familiar_cli.store.search.weights import ASKS, WEIGHTS, Weights, weights_for
 
 if TYPE_CHECKING:
     import sqlite3
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 
 RECENCY_RATE_PER_DAY: Final = 0.007
 _NOTHING: Final[Mapping[int, float]] = MappingProxyType({})
-
-
-WEIGHTS: Final = Weights()
 
 
 class Candidate(NamedTuple):  # thousands are made for one question, and a tuple is made fastest

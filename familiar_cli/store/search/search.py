@@ -22,11 +22,11 @@ from familiar_cli.store.search.build import (
 )
 from familiar_cli.store.search.embedder import EmbedderError, read_queries
 from familiar_cli.store.search.hits import ShownHits
-from familiar_cli.store.search.question_kinds import weights_for
 from familiar_cli.store.search.rank import PieceParts, Pieces, parts_of_pieces, times_of_lines
 from familiar_cli.store.search.scan import scan_root
 from familiar_cli.store.search.schema import IndexUnusableError, read_meta
 from familiar_cli.store.search.types import Method, SearchOptions, SearchResult
+from familiar_cli.store.search.weights import weights_for
 from familiar_cli.store.search.who_when import named_in, named_shares, people_among, people_named
 
 if TYPE_CHECKING:

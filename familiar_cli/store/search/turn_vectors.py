@@ -21,7 +21,7 @@ from familiar_cli.base.files import check_own, locked, remove
 from familiar_cli.store.fts import words
 from familiar_cli.store.search import token_vectors
 from familiar_cli.store.search.embedder import Encoded, read_passages, read_queries, token_version
-from familiar_cli.store.search.rank import WEIGHTS, cosine_nearness
+from familiar_cli.store.search.rank import cosine_nearness
 from familiar_cli.store.search.schema import IndexUnusableError
 from familiar_cli.store.search.types import BATCH
 from familiar_cli.store.search.vectors import (
@@ -31,6 +31,7 @@ from familiar_cli.store.search.vectors import (
     size_of,
     weighted_sums,
 )
+from familiar_cli.store.search.weights import WEIGHTS
 from familiar_cli.store.search.who_when import people_among
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.who.visibility import PrivacyRules, Viewer, ViewerRecord
+from familiar_cli.store.search.weights import Weights  # noqa: TC001
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore, OnChange
@@ -27,43 +28,6 @@ class Split(NamedTuple):
 
     rules: PrivacyRules = PrivacyRules()
     stamp: str = ""
-
-
-class Weights(NamedTuple):
-    """How much each signal counts. Chosen by measurement: docs/reference/ranking.md.
-
-    Args:
-        file: BM25 of the whole file, within the lexical score.
-        passage: BM25 of the passage, within the lexical score.
-        line: BM25 of the line, within the lexical score.
-        dense: Weight of meaning against words, with vectors of whole texts only.
-        maxsim: Weight of meaning against words, with token vectors; half for the line, half for its
-            passage.
-        speaker: Added to a line whose speaker the question names.
-        people: Added to a line in a file where all speak whom the question names.
-        time: Added to a line of the time that the question names.
-        relevance: Share of words and meaning in the final score.
-        recency: Share of how fresh the file is.
-        links: Share of being, or being linked with, a person or topic that the question names.
-        instance: Share of having been written by the same instance.
-        asking: Taken from a line that only asks.
-        second: Share of the relevance of a file's second best line, added to the file's score.
-    """
-
-    file: float = 0.5
-    passage: float = 1.0
-    line: float = 0.5
-    dense: float = 0.5
-    maxsim: float = 0.625
-    speaker: float = 0.1
-    people: float = 0.4
-    time: float = 0.2
-    relevance: float = 0.8
-    recency: float = 0.05
-    links: float = 0.05
-    instance: float = 0.1
-    asking: float = 0.0
-    second: float = 0.0
 
 
 REFRESH_S: Final = 1.5

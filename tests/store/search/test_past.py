@@ -9,7 +9,8 @@ import pytest
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.recall import RecallHit
 from familiar_cli.store.history.rows import Turn
-from familiar_cli.store.search.rank import WEIGHTS, scores_of_turns
+from familiar_cli.store.search.rank import scores_of_turns
+from familiar_cli.store.search.weights import WEIGHTS
 
 
 def turn(

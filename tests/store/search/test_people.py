@@ -7,7 +7,7 @@ import pytest
 
 from familiar_cli.store import fts
 from familiar_cli.store.search.embedder import Encoded
-from familiar_cli.store.search.rank import WEIGHTS
+from familiar_cli.store.search.weights import WEIGHTS
 from familiar_cli.store.search.who_when import named_in, named_shares, people_among, people_named
 
 

@@ -17,6 +17,7 @@ from familiar_cli.store.search.rank import (
     recency_score,
 )
 from familiar_cli.store.search.schema import LINE
+from familiar_cli.store.search.weights import WEIGHTS
 from familiar_cli.store.search.who_when import people_among
 from tests.support.cases import each
 
@@ -54,7 +55,7 @@ def test_what_comes_from_the_future_has_no_age() -> None:
 @given(unit, ages, st.booleans(), st.booleans())
 def test_the_best_there_can_be_is_one(relevance, age_days, linked, same) -> None:
     of_file = file_score(age_days=age_days, linked=linked, same_instance=same)
-    found = rank.WEIGHTS.relevance * relevance + of_file
+    found = WEIGHTS.relevance * relevance + of_file
     assert 0 <= found <= 1 + 1e-9
 
 
@@ -129,5 +130,5 @@ def test_what_holds_no_word_and_is_not_near_is_not_relevant() -> None:
 
 
 def test_the_shares_of_the_final_score_sum_to_one() -> None:
-    w = rank.WEIGHTS
+    w = WEIGHTS
     assert w.relevance + w.recency + w.links + w.instance == pytest.approx(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.store.search.question_kinds import INFERENCES, LINES, LISTS, WEIGHTS, weights_for
+from familiar_cli.store.search.weights import INFERENCES, LINES, LISTS, WEIGHTS, weights_for
 from tests.support.embedders import TokenWordEmbedder
 
 
