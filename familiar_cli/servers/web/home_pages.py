@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from calendar import monthrange
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from familiar_cli.actions.health.status import StatusCounts, counts_of
 from familiar_cli.actions.memory.fact_days import DatedFact, facts_on
@@ -24,10 +26,10 @@ from familiar_cli.actions.memory.facts import (
     newest_facts,
     pinned_pages,
 )
-from familiar_cli.actions.memory.visits import last_visit
 from familiar_cli.actions.talk.sent import find_trace
+from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
-from familiar_cli.base.files import status_of
+from familiar_cli.base.files import read_record, status_of, write_whole
 from familiar_cli.base.markdown import title_of
 from familiar_cli.base.text import counted
 from familiar_cli.base.times.clock import now, to_zone
@@ -57,6 +59,7 @@ from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from familiar_cli.base.config.home import FamiliarPaths
     from familiar_cli.store.history.rows import Turn
@@ -140,7 +143,7 @@ def show_home(asked: PageRequest) -> PageView:
     shown = [*pinned, *best_facts([one for one in facts if one.line not in lines], _MOST_FACTS)]
     mine = {people_path(slug) for slug in familiar.me().slugs}
     own = _own_exchange(asked)
-    since = last_visit(familiar.paths.root)
+    since = _last_visit(familiar.paths.root)
     return PageView(
         "home",
         {
@@ -305,3 +308,26 @@ PAGES: Final = (
     WebPage("/portrait/{name}", send_portrait),
     WebPage("/facts", change_fact, "POST"),
 )
+
+
+_VISITS_LOCK: Final = threading.Lock()
+_VISIT: Final = timedelta(minutes=30)
+_VISIT_NOTED: Final = timedelta(minutes=1)
+
+
+def _last_visit(root: Path) -> datetime | None:
+    """Note that a person looks at the page now; return the end of their last visit, or None."""
+    path, key, at = cache_dir() / "visits.json", str(root), now()
+    with _VISITS_LOCK:
+        visits = read_record(path, dict[str, tuple[datetime | None, datetime | None]]) or {}
+        since, last = visits.get(key, (None, None))
+        if last and last - at > _VISIT_NOTED:  # the clock was wrong then
+            last = since = None
+        if last and at - last > _VISIT:
+            since = last
+        if last is None or at - last > _VISIT_NOTED:
+            visits[key] = since, at
+            with suppress(OSError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(path, msgspec.json.encode(visits), durable=False)
+        return since

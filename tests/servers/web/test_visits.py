@@ -6,19 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from familiar_cli.actions.memory import visits
 from familiar_cli.base.times.clock import now
+from familiar_cli.servers.web import home_pages
 
 
 @pytest.fixture
 def look(tmp_path, monkeypatch):
-    monkeypatch.setattr(visits, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(home_pages, "cache_dir", lambda: tmp_path)
     begun = now()
 
     def look_after(minutes: int):
         at = begun + timedelta(minutes=minutes)
-        monkeypatch.setattr(visits, "now", lambda: at)
-        since = visits.last_visit(tmp_path / "ada")
+        monkeypatch.setattr(home_pages, "now", lambda: at)
+        since = home_pages._last_visit(tmp_path / "ada")
         return None if since is None else round((since - begun).total_seconds() / 60)
 
     return look_after
