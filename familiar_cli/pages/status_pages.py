@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         SettledConflicts,
     )
     from familiar_cli.actions.talk.channels import ListedChannel, ShownChannel
-    from familiar_cli.actions.talk.client_chat import ServedLine
+    from familiar_cli.actions.talk.served_log import ServedLine
     from familiar_cli.base.config.settings import Effective
     from familiar_cli.base.errors import FamiliarError
     from familiar_cli.llm.models.store import ListedModel

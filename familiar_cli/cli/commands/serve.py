@@ -123,7 +123,7 @@ def show_log(
         no_follow: Print the earlier turns and exit.
         every: All familiars in the home, merged by time.
     """
-    from familiar_cli.actions.talk.client_chat import ServedLog
+    from familiar_cli.actions.talk.served_log import ServedLog
     from familiar_cli.pages.status_pages import line_of
 
     out, home, zone = base.output(ctx), base.home_of(ctx), None

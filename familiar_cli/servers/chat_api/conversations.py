@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.actions.talk.change_turns import EDIT, edit_turn
-from familiar_cli.actions.talk.client_chat import SOURCE
+from familiar_cli.actions.talk.served_log import SOURCE
 from familiar_cli.base.files import remove
 from familiar_cli.base.sqlite import connect_derived, is_useless, transaction
 from familiar_cli.base.times.clock import elapsed_s, now, to_ms

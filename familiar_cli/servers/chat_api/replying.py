@@ -10,8 +10,8 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.actions.talk.channels import audience_for
-from familiar_cli.actions.talk.client_chat import SOURCE, ClientChat
 from familiar_cli.actions.talk.pictures import PictureModel
+from familiar_cli.actions.talk.served_log import SOURCE
 from familiar_cli.actions.talk.talk import LiveTurn, ReplyEnd, TurnEvent, find_memory
 from familiar_cli.context.trace import Trace, TracedMessage
 from familiar_cli.context.types import Said
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+    from familiar_cli.actions.talk.client_chat import ClientChat
     from familiar_cli.context.types import Fragment, Role
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.servers.chat_api.aligning import RequestLine

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from familiar_cli.actions.talk.client_chat import SOURCE, note_unkept
+from familiar_cli.actions.talk.served_log import SOURCE, note_unkept
 from familiar_cli.actions.talk.talk import Asking, LiveTurn, take_turn
 from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said

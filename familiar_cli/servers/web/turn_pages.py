@@ -82,7 +82,7 @@ def show_replay(request: PageRequest) -> PageView | Redirect:
 
 
 def _turn_values(request: PageRequest) -> dict[str, Any]:
-    from familiar_cli.actions.talk.client_chat import SOURCE, match_of
+    from familiar_cli.actions.talk.served_log import SOURCE, match_of
     from familiar_cli.servers.web.html.page import draw_part
 
     familiar = request.familiar

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from familiar_cli.actions.talk.client_chat import SOURCE
+from familiar_cli.actions.talk.served_log import SOURCE
 from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
