@@ -67,6 +67,7 @@ class ForeignMessage(Struct, frozen=True):
         estimated: Whether `at` is a guess.
         message_id: Its id in the source; empty: none.
         is_one_to_one: Whether it was said to the familiar alone.
+        is_owners: Whether only the owner may hear of it.
     """
 
     line: int
@@ -84,6 +85,7 @@ class ForeignMessage(Struct, frozen=True):
     estimated: bool = False
     message_id: str = ""
     is_one_to_one: bool = False
+    is_owners: bool = False
 
     @property
     def fingerprint(self) -> bytes:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from familiar_cli.base import errors
 from familiar_cli.base.text import fold, one_line, typed
 from familiar_cli.base.who.identity import CHARACTERS, NEUTRAL, Author
-from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, PrivacyRules, audience_words
+from familiar_cli.base.who.visibility import EVERYBODY, OWNERS, PrivacyRules, audience_words
 from familiar_cli.imports.cast import PLATFORM, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
 from familiar_cli.imports.contract import (
@@ -40,7 +40,7 @@ from familiar_cli.store.history import imports, marks, matching
 from familiar_cli.store.history.matching import LineMatch
 from familiar_cli.store.history.rows import HEARD, IMPORTED, SERVED, Turn
 from familiar_cli.store.history.same_message import kept_words
-from familiar_cli.store.history.selection import claim_chat, publish_chat
+from familiar_cli.store.history.selection import claim_chat, only_speaker, publish_chat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -110,6 +110,7 @@ class ImportedChat(Struct):
         first: Its first messages.
         notes: Remarks on how it was read.
         heard_by: Who may hear of it, in words.
+        is_closed: Whether several people speak in it, but only the owner may hear of it.
     """
 
     file: str
@@ -137,6 +138,7 @@ class ImportedChat(Struct):
     speakers: tuple[SpeakerCount, ...] = ()
     first: tuple[ForeignMessage, ...] = ()
     heard_by: str = ""
+    is_closed: bool = False
 
 
 class SpeakerCount(Struct, frozen=True):
@@ -336,12 +338,14 @@ class ChatImport:
         if self.done.imported and not self._has_private:
             if who is None:
                 publish_chat(self._history, self._channel, first_id)
-            elif not claim_chat(self._history, self._channel, first_id, who) and self._is_group:
-                who = None
+            else:
+                claim_chat(self._history, self._channel, first_id, who)
+        has_begun, only = only_speaker(self._history, self._channel)
+        scope = rules.scope_said(self._channel, only if has_begun else NEUTRAL)
         others = [name for one, name in self._people.items() if one.slug not in rules.own]
-        is_public = rules.scope_said(self._channel, who) == PUBLIC
-        is_mine = who is not None and who.slug in rules.own
-        self.done.heard_by = EVERYBODY if is_public else audience_words([] if is_mine else others)
+        words = audience_words([] if scope == OWNERS else others)
+        self.done.heard_by = words if scope else EVERYBODY
+        self.done.is_closed = self._is_group and scope == OWNERS
 
     @property
     def _is_group(self) -> bool:
@@ -421,6 +425,8 @@ class ChatImport:
             appender.describe(self._bare)
             self._bare = []
         verdicts = [LineMatch.new] * len(self._waiting)
+        if self._is_group and not self._has_private:  # it would be public until its end is reached
+            appender.hearer = self._find_hearer()
         if self._waiting:
             verdicts = appender.add([self._incoming_line(m, self._channel) for m in self._waiting])
         for message, verdict in zip(self._waiting, verdicts, strict=True):
@@ -451,6 +457,7 @@ class ChatImport:
             source=SERVED if self._wish.is_current else IMPORTED,
             partial=message.partial,
             hidden=message.hidden,
+            one_to_one=NEUTRAL if message.is_owners else None,
         )
         return matching.IncomingLine(
             turn,

@@ -249,10 +249,17 @@ def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     for note in chat.notes:
         yield "note", one_line(note, _NOTE_CHARS)
     if chat.is_new and chat.imported and chat.heard_by:
-        private = f"`familiar channel set {typed(chat.channel)} --kind dm` makes it private"
-        yield "heard by", f"{chat.heard_by}{f'; {private}' if chat.heard_by == EVERYBODY else ''}"
+        yield "heard by", f"{chat.heard_by}{_audience_change(chat)}"
     if chat.skipped_count > len(chat.skipped):
         yield "left out", f"{chat.skipped_count - len(chat.skipped):,} more"
+
+
+def _audience_change(chat: ImportedChat) -> str:
+    """Return the command by which others may hear a chat, or no longer; empty: none is likely."""
+    command = f"familiar channel set {typed(chat.channel)} --kind"
+    if chat.is_closed:
+        return f"; `{command} group_dm` opens it to its speakers, `text` to everybody"
+    return f"; `{command} dm` makes it private" if chat.heard_by == EVERYBODY else ""
 
 
 def _names_words(lines: list[int]) -> str:

@@ -7,11 +7,11 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.reading import load_book, read_card
 from familiar_cli.store.history import HistoryStore
-from familiar_cli.store.history.selection import TurnFilter, select_turns
+from familiar_cli.store.history.selection import TurnFilter, claim_chat, select_turns
 from tests.support.chats import HEAD, save, talk
 from tests.support.lorebooks import lore, world
 from tests.support.sillytavern import card
@@ -38,6 +38,9 @@ def mira(tmp_path):
         store.append("pier/海", "user", "Just us.", author=BO)
         store.append("pier/海", "user", "And me.", author=ANNA)
         store.append("pier/海", "user", "Hello both.", author=BO)
+        first = store.append("stove", "user", "It needs a pipe.", author=BO)
+        store.append("stove", "user", "Yes, a pipe.", author=ANNA)
+        claim_chat(store, "stove", first.id, NEUTRAL)
     data("channel", "set", "dm", "kind", "private")
     text = "# Anna\n\n- Rows.\n\n## Secret <!-- private @discord-7 -->\n\n- Has a secret boat.\n"
     people = home() / "mira" / "memory" / "people"

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 
-from tests.support.world import data, live, run
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.imports import import_chat
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.imports import Appender
+from familiar_cli.store.history.selection import TurnFilter, select_turns
+from tests.support.world import data, home, live, run
 
 GROUP = (
     "28.03.25, 21:25 - +49 171 5550199: The stove needs a new pipe.\n"
@@ -144,7 +150,49 @@ def test_a_chat_without_the_familiar_is_as_private_as_its_file(tmp_path, text, i
     path = tmp_path / ("chat.json" if text.startswith("{") else "chat.txt")
     path.write_text(text, encoding="utf-8")
     done = run("import", str(path), "--character", "-", "--dates", "dmy")
-    told = "everybody" if is_public else "only you"
+    told = "everybody; `familiar channel set " if is_public else "only you; `familiar channel set "
     assert f"heard by {told}" in " ".join(done.stdout.split())
+    assert data("channel", "list")["channels"][0]["heard_by"] == told.partition(";")[0]
     stranger = ("ask", "What does the stove need?", "--as", "discord:9", "--channel", "pub")
     assert ("new pipe" in str(data(*stranger, "--dry-run"))) is is_public
+
+
+def test_a_private_group_can_be_opened_to_its_speakers(tmp_path) -> None:
+    live("ada")
+    path = tmp_path / "chat.json"
+    path.write_text(telegram("Bo Cy Di", "private_group"), encoding="utf-8")
+    run("import", str(path), "--character", "-")
+    question = ("ask", "What does the stove need?", "--dry-run", "--channel")
+    member, stranger = ((*question, "bo", "--as", f"telegram:{who}") for who in ("Cy", "Zed"))
+    assert "new pipe" not in str(data(*member))
+    run("channel", "set", "bo", "--kind", "group_dm")
+    assert "new pipe" in str(data(*member))
+    assert run(*stranger).exit_code == 5
+    assert "new pipe" not in str(data(*question, "pub", "--as", "telegram:Cy"))
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+def test_a_chat_of_two_is_private_also_if_its_import_was_interrupted(
+    tmp_path, monkeypatch, batches
+) -> None:
+    live("ada")
+    path = tmp_path / "chat.txt"
+    path.write_text(whatsapp("Bo Cy Bo Cy"), encoding="utf-8")
+    command = ("import", str(path), "--character", "-", "--dates", "dmy")
+    append, left = Appender.add, [None] * batches
+
+    def add(*args, **options):
+        left.pop()
+        return append(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(import_chat, "_BATCH", 1)
+        patch.setattr(Appender, "add", add)
+        assert isinstance(run(*command).exception, IndexError)
+    for turns in (batches, 4):
+        with closing(HistoryStore(home() / "ada" / "history.db")) as store:
+            kept = list(select_turns(store, TurnFilter(OWNER)))
+        assert len(kept) == turns
+        assert None not in [one.turn.one_to_one for one in kept]
+        assert run(*command).exit_code == 0
+    assert data("channel", "list")["channels"][0]["heard_by"] == "only you"

@@ -15,7 +15,7 @@ from familiar_cli.base.config.home import check_here, who_speaks
 from familiar_cli.base.errors import ConfigError, UsageError
 from familiar_cli.base.times.clock import iso, now, to_ms
 from familiar_cli.base.who.identity import CHARACTERS
-from familiar_cli.base.who.visibility import EVERYBODY, OWNER, PUBLIC, audience_words
+from familiar_cli.base.who.visibility import EVERYBODY, OWNER, OWNERS, PUBLIC, audience_words
 from familiar_cli.context.types import Said  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.store.history.marks import withdrawn_channels
@@ -208,8 +208,9 @@ def audiences_of(familiar: Familiar, channels: Iterable[str]) -> dict[str, str]:
     for channel_id in channels:
         has_begun, only = only_speaker(history, channel_id)
         first = only if has_begun else who_speaks(None, None, familiar.me(channel_id))
-        if rules.scope_said(channel_id, first) == PUBLIC:
-            others[channel_id] = None
+        scope = rules.scope_said(channel_id, first)
+        if scope in (PUBLIC, OWNERS):
+            others[channel_id] = [] if scope else None
             continue
         authors = history.recent_distinct_authors(channel_id, _MOST_PEOPLE, viewer=OWNER)
         people = (one for one in authors if one.platform != CHARACTERS)

@@ -34,6 +34,9 @@ _PROGRAM: Final = Program("discord")
 _SPOKEN: Final = frozenset(("Default", "Reply", "19", "20", "23", "ChatInputCommand"))
 """The types of messages that people write; all others are Discord's own."""
 
+_PRIVATE: Final = frozenset(("DirectTextChat", "DirectGroupTextChat", "GuildPrivateThread"))
+"""The types of channels that are open to their members only; others of a server are `Guild...`."""
+
 _COLUMNS: Final = ["AuthorID", "Author", "Date", "Content"]
 
 
@@ -73,8 +76,8 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
 
 
 def _is_private(kind: str) -> bool | None:
-    """Tell from a channel's type whether it is private; None if there is none."""
-    return kind.startswith("Direct") or "Private" in kind if kind else None
+    """Tell from a channel's type whether it is private; None if that is unknown."""
+    return kind in _PRIVATE if kind in _PRIVATE or kind.startswith("Guild") else None
 
 
 def _rows(source: ForeignFile) -> Iterator[Row | Skip]:

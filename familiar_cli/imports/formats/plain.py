@@ -30,6 +30,7 @@ from familiar_cli.store.history.selection import (
     SourcedTurn,
     TurnFilter,
     imported_from,
+    people_in,
     select_turns,
 )
 
@@ -59,6 +60,7 @@ _ROLES: Final[dict[str, Role]] = {
     "bot": "assistant",
     "system": "system",
 }
+_OWNER: Final = "owner"
 _WORDS: Final = ("content", "text")
 _FIRST: Final = 500  # lines searched for names
 _TIMES: Final = ("at", "timestamp", "time", "date")
@@ -142,6 +144,7 @@ def _plain_message(
         partial=bool(value.get("partial")),
         message_id=stated_id(value),
         is_one_to_one=bool(value.get("one_to_one")),
+        is_owners=value.get("one_to_one") == _OWNER,
     )
 
 
@@ -192,11 +195,15 @@ def write_lines(
     heads = [c.head for c in imported_from(history, channels[0]) if c.format == PLAIN and c.head]
     about = json.loads(heads[0]) if one and heads else {}
     yield json_line({PLAIN_HEAD: PLAIN_VERSION} | about | where)
+    people = people_in(history, channels)
     for channel_id in channels:
+        is_group = len(people.get(channel_id, ())) > 1
         for selection in select_turns(history, TurnFilter(viewer, channel_id)):
             line = _history_line(selection, "" if one else channel_id)
             only = selection.turn.one_to_one
-            yield json_line(line | {"one_to_one": True} if only and not me.owner(only) else line)
+            if only and (is_group or not me.owner(only)):
+                line["one_to_one"] = _OWNER if me.owner(only) else True
+            yield json_line(line)
 
 
 def _history_line(selection: SourcedTurn, channel_id: str) -> dict[str, Any]:

@@ -46,12 +46,21 @@ from familiar_cli.store.history.same_message import (
     may_be_one_person,
     wording_of,
 )
-from familiar_cli.store.history.selection import SourcedTurn, TurnFilter, kept_turns, select_turns
+from familiar_cli.store.history.selection import (
+    SourcedTurn,
+    TurnFilter,
+    claim_turns,
+    kept_turns,
+    note_origin,
+    select_turns,
+)
 from familiar_cli.store.history.store import GREETING, HistoryStore, find_message, note_id
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from familiar_cli.base.who.identity import Author
 
 
 KIND: Final = "import"
@@ -111,9 +120,13 @@ class Appender:
     Args:
         place: The channel; if it is to branch off another, it does so with the first line.
         origin: Source of the lines.
+
+    Attributes:
+        hearer: The only person who may hear the lines; None: as who speaks there decides.
     """
 
     def __init__(self, history: HistoryStore, place: ChatPlacement, origin: ChatOrigin) -> None:
+        self.hearer: Author | None = None
         self._history = history
         self._place = place
         self._channel_id = place.channel_id
@@ -142,6 +155,8 @@ class Appender:
             verdicts = _by_id(connection, batch)
             fresh = [line for line, known in zip(batch, verdicts, strict=True) if not known]
             last = _insert_batch(connection, chat_id, fresh) if fresh else None
+            if last and self.hearer:
+                claim_turns(connection, self._channel_id, last - len(fresh) + 1, self.hearer)
             self._tail = self._tail if is_late or last is None else last
             return verdicts
 
@@ -269,7 +284,12 @@ def _insert_batch(
     )
     for number, line in numbered:
         note_id(connection, line.turn.channel_id, line.message_id, number)
-    return first + len(batch) - 1
+        if line.turn.one_to_one:
+            note_origin(connection, number, line.turn.channel_id, line.turn.one_to_one)
+    last, turn = first + len(batch) - 1, batch[-1].turn
+    if turn.one_to_one:  # so is what is said next
+        claim_turns(connection, turn.channel_id, last, turn.one_to_one)
+    return last
 
 
 def _extra_values(number: int, chat_id: int, line: IncomingLine) -> tuple[Any, ...]:

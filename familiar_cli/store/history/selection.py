@@ -87,25 +87,27 @@ def publish_chat(history: HistoryFile, channel_id: str, first_id: int) -> None:
         connection.execute(sql, (first_id, key))
 
 
-def claim_chat(history: HistoryFile, channel_id: str, first_id: int, who: Author) -> bool:
-    """Mark the turns imported from `first_id` on as a conversation of one person alone.
+def claim_chat(history: HistoryFile, channel_id: str, first_id: int, who: Author) -> None:
+    """Mark the turns imported from `first_id` on as private to one person; see `claim_turns`."""
+    with history.change() as connection:
+        claim_turns(connection, channel_id, first_id, who)
 
-    Where somebody else had spoken before, they are as private as what anybody says there, and the
-    result is False.
+
+def claim_turns(
+    connection: sqlite3.Connection, channel_id: str, first_id: int, who: Author
+) -> None:
+    """Mark a channel's turns from `first_id` on as private to one person.
+
+    Where anything said before is public, they stay as public as what anybody says there.
     """
     values = (pack(channel_id), first_id, pack(who.platform), pack(who.user_id))
-    alone = (
-        "NOT EXISTS (SELECT 1 FROM turns LEFT JOIN one_to_one ON turn_id = turns.id WHERE "
-        "channel_id = ?1 AND turns.id < ?2 AND (platform IS NOT ?3 OR user_id IS NOT ?4))"
+    is_private = (
+        "NOT EXISTS (SELECT 1 FROM turns LEFT JOIN one_to_one ON turn_id = turns.id "
+        "WHERE channel_id = ?1 AND turns.id < ?2 AND platform IS NULL)"
     )
-    turns = "INSERT OR REPLACE INTO one_to_one SELECT id, ?3, ?4 FROM turns"
-    channel = "UPDATE only_speakers SET platform = ?3, user_id = ?4"
-    with history.change() as connection:
-        marked = connection.execute(
-            f"{turns} WHERE id >= ?2 AND channel_id = ?1 AND {alone}", values
-        )
-        connection.execute(f"{channel} WHERE channel_id = ?1 AND {alone}", values)
-        return marked.rowcount > 0
+    turns = "INSERT OR REPLACE INTO one_to_one SELECT id, ?3, ?4 FROM turns WHERE id >= ?2 AND"
+    for sql in (turns, "UPDATE only_speakers SET platform = ?3, user_id = ?4 WHERE"):
+        connection.execute(f"{sql} channel_id = ?1 AND {is_private}", values)
 
 
 def names_used_by(history: HistoryFile, slugs: Collection[str]) -> tuple[str, ...]:
