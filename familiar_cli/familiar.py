@@ -6,8 +6,11 @@ turns, `write_memory` writes memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, tzinfo
 from functools import cache, cached_property, partial
 from itertools import chain
+from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Self
 
@@ -27,10 +30,6 @@ from familiar_cli.base.times.clock import to_utc, to_zone
 from familiar_cli.base.who.identity import NEUTRAL, Author, Labels, Me, parse_author
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from datetime import date, tzinfo
-    from pathlib import Path
-
     from familiar_cli.base.config.channel import Channel, ChannelConfigs, SubscriptionRegistry
     from familiar_cli.base.config.home import FamiliarPaths, Instance
     from familiar_cli.base.config.schema import CharacterConfig, HomeSettings

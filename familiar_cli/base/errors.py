@@ -44,10 +44,8 @@ FamiliarError (1, failed)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import ClassVar, Final
 
 Question = tuple[str, tuple[tuple[str, str], ...]]
 """An option that resolves an ambiguity, with its possible values and their meanings."""

@@ -8,18 +8,16 @@ import math
 import queue
 import sys
 import threading
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.times.clock import stopwatch_s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
 
 T = TypeVar("T")
 _STEP_S: Final = 0.02

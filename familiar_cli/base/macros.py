@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Final
 
 _BODY: Final = re.compile(r"\{\{([^{}]*)\}\}")
 _NAME: Final = re.compile(r"\s*(time_utc(?=[+-])|[\w#/]+)?", re.IGNORECASE)

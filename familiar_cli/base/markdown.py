@@ -7,10 +7,8 @@ ordinary characters. Where HTML or nested blocks matter, use the parser in `inde
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE: Final = re.compile(r"\ufeff? {0,3}(`{3,}|~{3,})([^\n]*)")

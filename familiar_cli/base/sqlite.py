@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.files import OWNER_ONLY, check_own
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _PRIMARY: Final = 0xFF  # the primary code is the low byte of an extended result code
 _VALUES: Final = 500  # parameters per statement; SQLite may be built with a limit of 999

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.cli.commands._base import App, FamiliarGroup, build_command
 from familiar_cli.cli.commands._contents import COMMANDS, first_screen, meant_command
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 COMMAND_NAMES = ("familiar", "familiar-memory")
 """Names of the program; the second is for systems where another program is called `familiar`."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Self
 
@@ -23,8 +24,6 @@ from familiar_cli.base.text import cut_to
 from familiar_cli.context.types import Contribution, Fit, Fragment, Layer, LayerUse, PromptSpan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
     from familiar_cli.base.config.schema import BudgetSettings
     from familiar_cli.context.request import Refill
     from familiar_cli.llm.slots import ResolvedSlot

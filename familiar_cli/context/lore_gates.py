@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -28,8 +29,6 @@ from familiar_cli.store.memory.pages.lore_settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from familiar_cli.context.character import Macros
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.store.history.store import HistoryStore

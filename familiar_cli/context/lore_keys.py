@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,6 @@ from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import stopwatch_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from familiar_cli.store.memory.pages.lore_settings import LoreSettings
 
 _EXPRESSION: Final = re.compile(r"/(.+?)/([gimsuy]*)", re.DOTALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -12,8 +13,6 @@ from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, Pr
 from familiar_cli.store.memory.layout import LORE_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from familiar_cli.context.character import Macros
     from familiar_cli.context.types import Fragment
     from familiar_cli.store.memory.pages.lore_settings import LoreSettings

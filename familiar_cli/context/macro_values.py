@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,6 @@ from familiar_cli.base.macros import macro_name
 from familiar_cli.base.times.clock import to_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from familiar_cli.context.character import Character
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.store.history.rows import Turn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from msgspec.structs import replace
@@ -22,8 +23,6 @@ from familiar_cli.store.history.rows import Turn, new_turn
 from familiar_cli.store.history.store import HistoryStore, keep_once
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.replies import PartialReply
     from familiar_cli.context.request import ContextRequest

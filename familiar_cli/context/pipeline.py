@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -28,8 +29,6 @@ from familiar_cli.context.request import Assembled
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Report, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
-
     from familiar_cli.context.request import (
         ContextProvider,
         ContextRequest,

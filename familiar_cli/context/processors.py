@@ -8,6 +8,7 @@ sentences, the last turns and the message; everything else is left out, as the t
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -22,8 +23,6 @@ from familiar_cli.context.types import Contribution, Fit, Layer, Modality, Promp
 from familiar_cli.llm.asking import ask_side_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from familiar_cli.base.who.identity import Author, Labels
     from familiar_cli.context.character import Macros
     from familiar_cli.context.request import ContextRequest

@@ -13,15 +13,13 @@ When a reply is continued, text that a model repeats from its beginning is remov
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from msgspec import Struct, field
 
 from familiar_cli.base.text import sentence_ends
 from familiar_cli.store.fts import is_unspaced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 OPEN: Final = "<hidden_note>"
 CLOSE: Final = "</hidden_note>"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -18,9 +20,6 @@ from familiar_cli.store.history.rows import Turn, place_of
 from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from datetime import tzinfo
-
     from familiar_cli.base.jobs import Jobs
     from familiar_cli.base.languages import Phrases
     from familiar_cli.base.who.visibility import PrivacyRules

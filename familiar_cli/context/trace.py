@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter, is_
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -24,9 +26,6 @@ from familiar_cli.context.types import Fragment, LayerUse, Report, Role
 from familiar_cli.llm.types import PreparedRequest, SideCall, Usage  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-
     from familiar_cli.context.request import Assembled
 
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable  # a field's type
+from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
@@ -28,9 +29,6 @@ from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 from familiar_cli.store.memory.pages.lines import KnownTexts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.pipeline import CompleteReply, ContextPipeline, OutgoingPrompt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -16,8 +17,6 @@ from familiar_cli.imports.foreign_files import as_object, object_list, to_storab
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.llm.tokens import TokenCounter
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
@@ -16,8 +17,6 @@ from familiar_cli.store.memory.layout import SELF_DIR
 from familiar_cli.store.memory.pages.front_matter import ORIGINAL_STEM, SELF_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from familiar_cli.imports.source import ForeignFile
     from familiar_cli.store.memory.store.store import MemoryStore
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -14,8 +15,6 @@ from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.store.memory.layout import CARD_JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from familiar_cli.store.memory.store.store import MemoryStore
 
 

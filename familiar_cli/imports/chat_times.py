@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from familiar_cli.base.times.clock import in_zone, to_ms
 from familiar_cli.imports.contract import ForeignMessage
 from familiar_cli.imports.source import Skip
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 MAX_UNDATED: Final = 10_000
 """Lines without a time that are held back until the next one with a time."""

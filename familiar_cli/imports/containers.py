@@ -9,9 +9,10 @@ import re
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePath, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -30,9 +31,6 @@ from familiar_cli.imports.foreign_files import (
     read_json,
     read_yaml,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 V1_FIELDS: Final = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
 """The fields of a V1 card, which every card has."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime, tzinfo
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
@@ -15,9 +17,6 @@ from familiar_cli.imports.cast import Cast, SpeakerRole
 from familiar_cli.imports.lorebook import Lorebook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from datetime import date, datetime, tzinfo
-
     from familiar_cli.base.who.identity import Author
     from familiar_cli.imports.source import ForeignFile, Skip
     from familiar_cli.store.history.rows import Role

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -35,9 +37,6 @@ from familiar_cli.imports.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from datetime import datetime
-
     from familiar_cli.store.history.rows import Role
 
 _ID_CHARS: Final = 8  # characters of an id that distinguish conversations of one title

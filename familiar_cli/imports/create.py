@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path, PurePath
@@ -37,8 +38,6 @@ from familiar_cli.store.memory.store.files import parse_new_path
 from familiar_cli.store.memory.store.store import MISSING, MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from familiar_cli.imports.folders import FolderContents
 
 

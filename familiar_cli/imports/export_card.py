@@ -8,6 +8,7 @@ import hashlib
 import math
 import mimetypes
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -44,8 +45,6 @@ from familiar_cli.store.memory.layout import CARD_JSON
 from familiar_cli.store.memory.pages.front_matter import field_text, self_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.store.memory.store.store import MemoryStore
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import count
 from pathlib import PurePosixPath
@@ -26,8 +27,6 @@ from familiar_cli.store.memory.pages.lore_settings import split_decorators
 from familiar_cli.store.memory.store.files import parse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from familiar_cli.store.memory.store.files import MemoryFile
     from familiar_cli.store.memory.store.store import MemoryStore
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, convert, field, to_builtins
@@ -20,9 +22,6 @@ from familiar_cli.store.memory.pages.links import LinkChanges, PageNames
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from familiar_cli.store.memory.store.store import MemoryStore
 
     Merge = Callable[[bytes, bytes], bytes | None]

@@ -8,8 +8,9 @@ import math
 import re
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from familiar_cli.base.errors import (
@@ -21,9 +22,6 @@ from familiar_cli.base.errors import (
 )
 from familiar_cli.base.files import Disk, open_patiently
 from familiar_cli.store.memory.store.files import MAX_READ_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 
 class DamagedError(BadInputError):

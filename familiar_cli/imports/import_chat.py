@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from itertools import chain, count
@@ -43,8 +44,6 @@ from familiar_cli.store.history.same_message import kept_words
 from familiar_cli.store.history.selection import claim_chat, only_speaker, publish_chat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from familiar_cli.store.history.store import HistoryStore
 
     OnProgress = Callable[[str, int], None]

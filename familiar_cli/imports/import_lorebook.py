@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import replace
@@ -38,8 +39,6 @@ from familiar_cli.store.memory.pages.lore_settings import is_gate, is_placement,
 from familiar_cli.store.memory.store.files import MISSING, parse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from familiar_cli.store.memory.store.files import MemoryFile
     from familiar_cli.store.memory.store.store import MemoryStore
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -23,8 +24,6 @@ from familiar_cli.store.memory.layout import new_run_id, pass_trailers
 from familiar_cli.store.memory.store.files import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.memory.store.transactions import Transaction
 

@@ -7,17 +7,15 @@ book, `character_book` in World Info. Converting back unpacks them.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base.text import sha256_of
 from familiar_cli.imports.foreign_files import as_object
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Shape = Literal["worldinfo", "book"]
 """How settings are spelled: as SillyTavern's World Info does, or as a card's `character_book`."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,9 +14,6 @@ from familiar_cli.base.errors import BadInputError, LimitError
 from familiar_cli.base.text import one_line, shorten_list
 from familiar_cli.imports.foreign_files import json_line, object_list
 from familiar_cli.imports.lorebook import Lorebook, LoreEntry, Shape
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 # A comma inside `/…/flags` belongs to the regular expression.
 _KEY: Final = re.compile(r"\s*(/(?:\\.|[^/\\])+/[a-z]*\s*(?=,|\Z)|[^,]*)(?:,|\Z)", re.DOTALL)

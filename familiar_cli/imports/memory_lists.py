@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -16,9 +18,6 @@ from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
 from familiar_cli.imports.foreign_files import LENIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
     from familiar_cli.imports.source import ForeignFile
 
 MOST_CHARS: Final = 2_000

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -33,9 +35,6 @@ from familiar_cli.store.memory.pages.front_matter import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
     from familiar_cli.store.memory.store.store import MemoryStore
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -28,9 +30,6 @@ from familiar_cli.imports.lorebook_reading import check_size, is_of_card, not_a_
 from familiar_cli.imports.source import ForeignFile, Skip, as_source, first_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from familiar_cli.imports.contract import ForeignItem, Form, Format
 
 TRANSCRIPT: Final = "transcript"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -22,8 +23,6 @@ from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import INSIDE, recognise_instead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from familiar_cli.store.memory.store.store import MemoryStore
 
 

@@ -10,8 +10,9 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable  # noqa: TC003  # type of a constant
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -38,8 +39,6 @@ from familiar_cli.imports.foreign_files import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime
 
 T = TypeVar("T")
 Row = tuple[int, str, dict[str, Any]]  # number, text and value of a JSON object

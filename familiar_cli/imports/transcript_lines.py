@@ -6,6 +6,7 @@ import codecs
 import io
 import re
 import tomllib
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
@@ -17,8 +18,6 @@ from familiar_cli.imports.foreign_files import LENIENT, MIB
 from familiar_cli.imports.written_times import CLOCK, STAMP, holds_time, in_ascii_digits, is_stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     from familiar_cli.imports.source import ForeignFile
 
 

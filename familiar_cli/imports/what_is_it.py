@@ -6,10 +6,11 @@ A file is recognised by the formats of the registry, a directory by what lies in
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 from zipfile import is_zipfile
 
 from msgspec import Struct
@@ -25,10 +26,6 @@ from familiar_cli.imports.import_plan import EXPORT_MANIFEST
 from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
 from familiar_cli.imports.source import ForeignFile, as_source
 from familiar_cli.store.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 Kind = Literal[
     "card",

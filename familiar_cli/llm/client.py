@@ -11,10 +11,11 @@ import random
 import secrets
 import sys
 import threading
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -35,10 +36,6 @@ from familiar_cli.llm.reply import (
 from familiar_cli.llm.slots import BEGINS_INSIDE, PRESETS, ResolvedSlot, check_usable, keep_thinking
 from familiar_cli.llm.types import Completion, Message, PreparedRequest, SlotModel, make_body
 from familiar_cli.llm.wire import FailedError, Failure
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-
 
 # If a server asks for a longer wait, do not retry: the user decides.
 LONGEST_WAIT_S = 30.0

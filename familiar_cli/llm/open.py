@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -23,9 +25,6 @@ from familiar_cli.base.times import clock
 from familiar_cli.llm import slots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from familiar_cli.base.config.schema import LLMSettings
     from familiar_cli.llm.types import ChatModel, Message, Usage
 

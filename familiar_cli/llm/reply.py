@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -20,10 +21,6 @@ from familiar_cli.base.errors import BadReplyError
 from familiar_cli.base.text import one_line, str_or_empty
 from familiar_cli.llm.thinking import ThinkingFilter
 from familiar_cli.llm.types import ChatModel, Completion, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 DONE: Final = "[DONE]"
 _LINE_END: Final = re.compile(rb"\r\n?|\n")  # and no other: JSON strings may hold U+2028

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -22,11 +24,6 @@ from familiar_cli.base.config.schema import SLOTS, LLMSettings, SlotSettings
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.files import read_object, write_whole
 from familiar_cli.base.text import Discreet, nearest, one_line, without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
 
 LOCAL_MODEL = "smollm2-135m-instruct"
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import binascii
 import re
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from tiktoken import Encoding
 
 # How cl100k_base splits text before merging bytes; part of its definition, see

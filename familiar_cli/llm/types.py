@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict
 
 from msgspec import Struct
@@ -12,8 +13,6 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import BadInputError, ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from familiar_cli.llm.slots import ResolvedSlot
 
 

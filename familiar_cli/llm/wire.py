@@ -14,6 +14,7 @@ import json
 import math
 import re
 import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC
 from functools import lru_cache, partial
@@ -31,8 +32,6 @@ from familiar_cli.base.times import clock
 from familiar_cli.llm.slots import PRESETS, ResolvedSlot
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-
     import httpx
 
 

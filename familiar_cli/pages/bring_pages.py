@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,6 @@ from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileRep
 from familiar_cli.pages.terminal import column_table, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from familiar_cli.actions.bring.export_everything import Export
     from familiar_cli.actions.bring.import_files import Done, ImportItem
     from familiar_cli.imports.contract import ForeignMessage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich import box
@@ -12,8 +13,6 @@ from familiar_cli.base.text import counted, harmless, one_line
 from familiar_cli.pages.terminal import column_table, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
 
 _PANEL_CHARS: Final = 420

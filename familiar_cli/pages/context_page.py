@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import tzinfo
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, cast
 
@@ -24,9 +26,6 @@ from familiar_cli.pages.page import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import tzinfo
-
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from familiar_cli.actions.talk.explain_piece import Why

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -22,8 +23,6 @@ from familiar_cli.base.text import harmless, harmless_json
 from familiar_cli.base.times.clock import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from rich.console import RenderableType
 
     from familiar_cli.pages.page import PagePart

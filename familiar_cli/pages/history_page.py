@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, tzinfo
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -22,9 +24,6 @@ from familiar_cli.store.fts import match_spans
 from familiar_cli.store.history.marks import TurnStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime, tzinfo
-
     from familiar_cli.base.who.identity import Labels
     from familiar_cli.store.history.lines import TurnName
     from familiar_cli.store.history.recall import TurnHit

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,9 +27,6 @@ from familiar_cli.store.journal.history import SHORT, FileDiff, LoggedChange
 from familiar_cli.store.memory.layout import PENDING_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import tzinfo
-
     from rich.console import RenderableType
 
     from familiar_cli.actions.memory.desk import Desk, ItemChange, ListedItem

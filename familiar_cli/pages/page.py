@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Protocol, cast
 
 from msgspec import Struct, field
@@ -13,9 +15,6 @@ from familiar_cli.base.text import harmless, one_line
 from familiar_cli.base.times.clock import parse_iso, to_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime, tzinfo
-
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.measure import Measurement
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import (
@@ -20,9 +22,6 @@ from familiar_cli.store.passes import WRITING, Event, PassFailure
 from familiar_cli.writing.review.waiting import waiting_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import tzinfo
-
     from familiar_cli.actions.health.doctor_checks import Diagnosis
     from familiar_cli.actions.health.status import (
         CostStatus,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import tzinfo
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Self, TextIO
@@ -19,9 +21,6 @@ from familiar_cli.pages.terminal import console, plain
 from familiar_cli.store.history.rows import Turn, in_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import tzinfo
-
     from familiar_cli.base.who.identity import Me
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterable
+from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -18,10 +19,6 @@ from rich.text import Text
 
 from familiar_cli.base.config.environment import pager_has_colour
 from familiar_cli.base.text import bare_lines, harmless
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _WORD = 16  # columns: longer text, such as a path, may be folded
 _NATURAL_WIDTH = 100_000  # wider than any line of a page

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.base.text import counted, harmless, one_line, whole_line
@@ -11,9 +13,6 @@ from familiar_cli.store.memory.layout import digest_path
 from familiar_cli.writing.consolidation.pages import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import tzinfo
-
     from familiar_cli.llm.asking import Spent
     from familiar_cli.pages.emit import Output
     from familiar_cli.writing.consolidation.calendar import ConsolidationReport, MadeFile, Rewritten

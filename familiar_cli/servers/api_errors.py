@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from starlette.types import Send
 
 _CLOSING: Final = frozenset({400, 405, 408, 413, 501, 503})  # a body may still be arriving

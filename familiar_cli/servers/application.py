@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +24,6 @@ from familiar_cli.servers.guard import METRICS, Guard, Rules, with_error_pages
 from familiar_cli.servers.web.drawing import preload_pages
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.familiar import Familiar

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -14,9 +16,6 @@ from familiar_cli.base.files import status_of
 from familiar_cli.store.memory.store.store import state_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-    from pathlib import Path
-
     from starlette.types import Receive, Scope, Send
 
     from familiar_cli.base.config.home import FamiliarPaths

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
 
 from familiar_cli.base.config.home import FamiliarPaths, find_familiar
 from familiar_cli.familiar import Familiar
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
-
 
 MOST_OPEN: Final = 8
 """Familiars that a pool keeps open although nobody uses them; each holds about ten files."""

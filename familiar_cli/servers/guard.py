@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
@@ -30,8 +31,6 @@ from familiar_cli.servers.web.drawing import refused_page
 from familiar_cli.servers.web.site import OPEN_TO_PROGRAMS, SAFE_HEADERS, add_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 

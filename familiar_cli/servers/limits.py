@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -12,8 +13,6 @@ from familiar_cli.base.times.clock import WorkLimit, limited
 from familiar_cli.servers.api_errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from starlette.types import Scope
 
 _FREE_BYTES: Final = 64 * 1024  # of each body, so that a few large ones do not block others

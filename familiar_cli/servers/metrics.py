@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import (
@@ -19,8 +20,6 @@ from starlette.responses import Response
 from familiar_cli.base.times.clock import iso, since_1970, stopwatch_s
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
-
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 

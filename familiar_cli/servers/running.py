@@ -9,7 +9,9 @@ import os
 import secrets
 import socket
 import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -31,9 +33,6 @@ from familiar_cli.servers.web.site import Door, Site
 from familiar_cli.store.passes import as_failure, stopped_by_signals, until_stopped
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
-
     from starlette.types import ASGIApp
 
 

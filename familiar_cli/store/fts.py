@@ -11,6 +11,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache
 from itertools import pairwise
@@ -21,7 +22,6 @@ from familiar_cli.base.text import fold_word, sentence_ends, without_joiners
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Counts = dict[tuple[str, tuple[object, ...]], int]
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
@@ -21,10 +23,6 @@ from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.base.times import clock
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.memory.store.store import hold_lock, lock_holder
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-    from pathlib import Path
 
 WRITING: Final = "write-memory"
 CONSOLIDATING: Final = "consolidate"

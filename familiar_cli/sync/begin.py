@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
@@ -38,10 +39,6 @@ from familiar_cli.sync.journal_epochs import (
     turn_orders,
 )
 from familiar_cli.sync.journal_past import JournalPast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
 
 SEEN: Final = "familiar-folders"
 """Directory in the journal that records what was seen in folders."""

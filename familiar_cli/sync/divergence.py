@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -29,8 +30,6 @@ from familiar_cli.sync.turns_incoming import read_there, rename_instance
 from familiar_cli.sync.turns_outgoing import forget_read_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.journal.repository import Repository
     from familiar_cli.store.memory.store.store import MemoryStore

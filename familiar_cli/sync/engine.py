@@ -6,8 +6,10 @@ send queue: what to send is whatever the journal has and the remote lacks.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -37,9 +39,6 @@ from familiar_cli.sync.turns import HistoryConversations, take_turns, turns_comm
 from familiar_cli.sync.turns_incoming import rename_instance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from pathlib import Path
-
     from familiar_cli.store.history.forgetting import ForgetOrder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -21,8 +22,6 @@ from familiar_cli.sync.journal_epochs import EpochCheck, dead_commits, first_com
 from familiar_cli.sync.participants import Admission, SyncParticipants, Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
     from familiar_cli.base.config.home import Instance
     from familiar_cli.store.history.forgetting import ForgetOrder
     from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange

@@ -18,6 +18,7 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
@@ -53,8 +54,6 @@ from familiar_cli.sync.sealing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
     from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 
 _NAME: Final = re.compile(

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, MutableMapping, MutableSequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -44,8 +45,6 @@ from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.journal_epochs import EpochWriter
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from familiar_cli.base.config.channel import ChannelConfigs
     from familiar_cli.base.config.home import FamiliarPaths, Instance
     from familiar_cli.base.config.values import Setting

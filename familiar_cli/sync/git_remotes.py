@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -21,8 +22,6 @@ from familiar_cli.store.journal.repository import packed_refs, read_text, transl
 from familiar_cli.sync import remotes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
     from dulwich.client import GitClient, LsRemoteResult
     from dulwich.objects import ObjectID
     from dulwich.refs import Ref

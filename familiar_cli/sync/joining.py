@@ -17,6 +17,7 @@ replaced by the versions it merged.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -40,8 +41,6 @@ from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import LargeDeletion, count_deleted, is_large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
     from familiar_cli.store.journal.repository import Repository
     from familiar_cli.store.memory.store.store import MemoryStore
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -46,8 +47,6 @@ from familiar_cli.store.journal.repository import (
 from familiar_cli.store.memory.pages.erasing import PageEraser, free_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
     Read = Callable[[str], bytes]
 
 WAS: Final = "Was"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from familiar_cli.store.journal.edits import is_recordable
 from familiar_cli.store.journal.objects import object_id
@@ -11,9 +12,6 @@ from familiar_cli.store.journal.packs import DIR_MODE, SUBMODULE_MODE, tree_rows
 from familiar_cli.store.journal.repository import HUMAN, Commit, Repository
 from familiar_cli.store.memory.layout import SYNC, is_synced
 from familiar_cli.store.memory.store.files import MAX_LEVELS, NOT_MEMORY
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 _PLAIN: Final = b"100644"
 _FILES: Final = {_PLAIN, b"100755", b"100664"}

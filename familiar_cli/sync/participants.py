@@ -9,6 +9,7 @@ trust = "new"
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +20,6 @@ from familiar_cli.base.files import read_record, write_record
 from familiar_cli.base.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from familiar_cli.store.journal.repository import Repository
     from familiar_cli.sync.remotes import Remotes
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
@@ -31,8 +32,6 @@ from familiar_cli.store.journal.objects import is_id
 from familiar_cli.sync.journal_epochs import dead_commits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
     from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
     from familiar_cli.store.journal.repository import Repository
 

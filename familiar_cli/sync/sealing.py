@@ -21,7 +21,9 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
 from msgspec import Struct
@@ -40,8 +42,6 @@ from familiar_cli.base.text import bare_lines
 from familiar_cli.store.journal.objects import is_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
     from types import ModuleType
 
     from dulwich.pack import UnpackedObject

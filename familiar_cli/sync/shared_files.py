@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from msgspec import Struct, to_builtins
@@ -17,8 +18,6 @@ from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.front_matter import value_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from familiar_cli.store.journal.repository import Commit, Repository
 
 CATEGORIES: Final = (layout.SELF_DIR, "user", "relationship", "custom")

@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -43,10 +46,7 @@ from familiar_cli.sync.remotes import TURNS_REFS, heads_in, local_ref, set_local
 from familiar_cli.sync.turns_outgoing import outgoing_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
     from contextlib import AbstractContextManager
-    from datetime import datetime
-    from pathlib import Path
 
     from familiar_cli.base.config.channel import ChannelConfigs
     from familiar_cli.store.history.store import HistoryStore

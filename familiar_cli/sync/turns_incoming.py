@@ -5,6 +5,7 @@ A line that refers to a turn which has not arrived yet is stored as pending unti
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,6 @@ from familiar_cli.sync.turns_outgoing import FACTS, HANDED, QUIET, TOLD, fact_li
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from familiar_cli.store.history.schema import HistoryFile
 

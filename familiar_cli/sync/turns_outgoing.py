@@ -10,6 +10,8 @@ instance that never comes back can be handed over.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,8 +26,6 @@ from familiar_cli.store.history.events import BRANCH, CHANNEL, CHAT
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from familiar_cli.store.history.store import HistoryStore
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -32,8 +33,6 @@ from familiar_cli.store.memory.layout import is_hidden, is_page, is_synced, scop
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     from familiar_cli.store.history.store import HistoryStore
 
 

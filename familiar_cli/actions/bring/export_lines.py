@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -24,9 +26,6 @@ from familiar_cli.store.memory.pages.lines import normal_line, readable_text
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence  # functions can be asked for their types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -51,8 +51,6 @@ from familiar_cli.imports.what_is_it import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports import folders
     from familiar_cli.imports.personas import PersonaCard
     from familiar_cli.imports.source import ForeignFile

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from itertools import chain, count
 from pathlib import Path
@@ -25,8 +26,6 @@ from familiar_cli.imports.lorebook_shelf import place_for
 from familiar_cli.imports.reading import load_book, memories_in, read_card
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
     from familiar_cli.imports.cards import Card
     from familiar_cli.imports.lorebook import Lorebook
     from familiar_cli.store.history.store import HistoryStore

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -30,8 +31,6 @@ from familiar_cli.writing.writer.schedule import MemoryWriterScheduler, may_wait
 from familiar_cli.writing.writer.schedule import is_due as is_pass_due
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from familiar_cli.actions.share.sync import SyncReport
     from familiar_cli.writing.writer.contract import WriterReport
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from familiar_cli.base.markdown import scan, split_front_matter, split_lines
 from familiar_cli.store.memory.pages.lines import BODY
 from familiar_cli.store.memory.pages.visible_lines import is_damaged
 from familiar_cli.writing.consolidation.pages import read_page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _COMMENT: Final = re.compile(r"<!--\s*([^\s<>-]*)[^\n]*?(?:-->|$)")
 _WHOLE: Final = {

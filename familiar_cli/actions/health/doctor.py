@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,8 +35,6 @@ from familiar_cli.writing.writer.contract import bounds_for
 from familiar_cli.writing.writer.schedule import WRITER_SLOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from familiar_cli.store.search.embedder import EmbedderChoice
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -29,10 +32,6 @@ from familiar_cli.store.memory.store.files import Tree
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock, lock_holder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
     from familiar_cli.llm.slots import ResolvedSlot
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -35,8 +36,6 @@ from familiar_cli.sync.turns_outgoing import SAID_HERE
 from familiar_cli.writing.consolidation.digests import NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.familiar import Familiar
 
 SOURCE: Final = "job"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import tomlkit
@@ -24,9 +26,6 @@ from familiar_cli.llm.types import Message
 from familiar_cli.llm.wire import FailedError, open_answer, read_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from familiar_cli.llm.models.fetch import Progress
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
@@ -20,9 +22,6 @@ from familiar_cli.store.memory.layout import REMINDERS, TASKS
 from familiar_cli.store.passes import WRITING, PassFailure, summary_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.memory.merge.files import Conflict
     from familiar_cli.store.memory.store.files import FileListing

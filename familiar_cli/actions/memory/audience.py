@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ from familiar_cli.store.memory.aliases import names_of, slug_in
 from familiar_cli.store.memory.pages.visible_lines import told_to, visible_in, with_audience
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.store.files import WriteResult

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -31,8 +32,6 @@ from familiar_cli.writing.review.pending import read_plans
 from familiar_cli.writing.writer.grounds import session_path, slot_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
-
     from familiar_cli.base.config.schema import DistillSettings
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.store.memory.pages.lines import TurnRange

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,11 +16,6 @@ from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions ca
 from familiar_cli.store.memory import desk
 from familiar_cli.store.memory.desk import ItemStatus  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.store.memory.layout import REMINDERS
-
-if TYPE_CHECKING:
-    from datetime import datetime, tzinfo
-    from pathlib import Path
-
 
 _LINE_CHARS: Final = 120
 

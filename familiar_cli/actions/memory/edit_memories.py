@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -17,8 +18,6 @@ from familiar_cli.store.memory.pages.items import bullet_items, key_of
 from familiar_cli.store.memory.pages.visible_lines import outward_text, put_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from familiar_cli.familiar import Familiar
 
 _NAMED: Final = 5  # positions of an ambiguous text

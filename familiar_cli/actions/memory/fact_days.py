@@ -6,6 +6,7 @@ import os
 import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -23,8 +24,6 @@ from familiar_cli.store.memory.store.store import state_of
 from familiar_cli.store.memory.store.watch import list_tree, quiet_since
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.store.walk import Listing
 

@@ -10,8 +10,10 @@ import json
 import re
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
@@ -30,9 +32,6 @@ from familiar_cli.writing.review.pending import Draft
 from familiar_cli.writing.writer import page_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.relation_index import Edge, GraphPage, RelationIndex
 

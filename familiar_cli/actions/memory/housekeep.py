@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -29,9 +31,6 @@ from familiar_cli.writing.housekeeping.run import (
 from familiar_cli.writing.review.pending import Plans, ReviewPlan, read_plans, stage_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from datetime import date, datetime
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.pages.lines import Numbering
     from familiar_cli.store.memory.store.store import MemoryStore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -22,8 +23,6 @@ from familiar_cli.store.memory.pages.links import words_of_links
 from familiar_cli.store.search.types import Hit, SearchOptions, SearchResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.rows import Turn

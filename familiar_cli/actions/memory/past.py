@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import date, datetime, time, timedelta, tzinfo
 from pathlib import Path
@@ -32,8 +33,6 @@ from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.writing.consolidation.periods import TIERS, day_of, period_in, session_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.journal.history import JournalDay, JournalDays
     from familiar_cli.store.journal.past import UndoResult

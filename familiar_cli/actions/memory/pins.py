@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +20,6 @@ from familiar_cli.store.memory.store.files import WriteResult, parse_path
 from familiar_cli.store.search.build import find_pins, pins_in_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from familiar_cli.base.config.values import Value
     from familiar_cli.context.providers.pins import Pinned
     from familiar_cli.familiar import Familiar

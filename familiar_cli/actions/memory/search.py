@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -24,9 +26,6 @@ from familiar_cli.store.search.rank import scores_of_turns
 from familiar_cli.store.search.types import Hit, SearchOptions, SearchResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import date, datetime
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.rows import Turn

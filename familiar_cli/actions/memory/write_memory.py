@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence  # noqa: TC003  # as the next
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,6 @@ from familiar_cli.base.text import one_line
 from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.aliases import Aliases, SharedName
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -34,8 +35,6 @@ from familiar_cli.writing.review.pending import Draft
 from familiar_cli.writing.writer import page_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from familiar_cli.store.memory.store.store import MemoryStore
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -18,11 +20,6 @@ from familiar_cli.base.text import fold, one_line, slugify
 from familiar_cli.base.who.identity import NEUTRAL, Author, Me, parse_author
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.selection import imported_accounts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
 
 NAMES = tuple(entry.name for entry in fields(MeSettings))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from math import inf
 from typing import TYPE_CHECKING
@@ -26,8 +27,6 @@ from familiar_cli.store.memory.layout import people_path
 from familiar_cli.store.memory.mentions import without_honorific
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.rows import Speaker
 

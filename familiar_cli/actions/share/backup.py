@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -57,8 +58,6 @@ from familiar_cli.store.memory.store.store import hold_lock
 from familiar_cli.sync.forget_orders import ORDERS_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from familiar_cli.sync.sealing import FileCipher
 
     Progress = Callable[[str, int, int], None]

@@ -7,6 +7,7 @@ write; one that would delete or halve much awaits review, whatever the program m
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -29,8 +30,6 @@ from familiar_cli.sync.shared_files import EMBODIMENT, Clock, FilePasts, Version
 from familiar_cli.writing.review.pending import PlannedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from familiar_cli.familiar import Familiar
 
 _TRIES: Final = 20  # others may write the same files at the same time

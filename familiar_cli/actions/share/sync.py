@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from itertools import starmap
 from pathlib import Path
@@ -43,8 +44,6 @@ from familiar_cli.sync.turns_incoming import read_there
 from familiar_cli.sync.turns_outgoing import hand_back, hand_over
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
     from familiar_cli.base.config.home import FamiliarPaths, Instance
 
 PATIENCE_S: Final = 120.0

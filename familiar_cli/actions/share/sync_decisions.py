@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
@@ -34,8 +35,6 @@ from familiar_cli.sync.remotes import FILE, RefAside, Remotes, SeenRefs, instanc
 from familiar_cli.sync.turns_incoming import count_held, release_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.sync.engine import SyncEngine

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -25,8 +26,6 @@ from familiar_cli.store.history.store import KeptMessage, keep_once
 from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
     from familiar_cli.base.config.channel import Channel
     from familiar_cli.base.who.identity import Author
     from familiar_cli.store.history.events import Branch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +21,6 @@ from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChat, im
 from familiar_cli.store.history.selection import names_used_by
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from familiar_cli.familiar import Familiar
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -16,8 +17,6 @@ from familiar_cli.context.budget import percent_of
 from familiar_cli.llm.slots import PLAN_TOKENS, for_plans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.base.config.settings import Effective
     from familiar_cli.base.config.values import Value
     from familiar_cli.familiar import Familiar

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import UsageError
 from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest, encode_body
 from familiar_cli.store.history.attachments import load_picture, media_type, pictures_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
 
 MOST_PICTURES: Final = 8
 """Maximum number of pictures in one message, and of earlier ones sent again."""

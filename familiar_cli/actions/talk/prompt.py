@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +24,6 @@ from familiar_cli.context.tiers import STANDARD
 from familiar_cli.store.search.build import Pins, find_pins
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from familiar_cli.base.config.values import Value
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.processors import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -13,8 +14,6 @@ from familiar_cli.base.text import unified
 from familiar_cli.llm.types import Completion, PreparedRequest, Usage, with_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot

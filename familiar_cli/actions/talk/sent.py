@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -13,9 +15,6 @@ from familiar_cli.context import types
 from familiar_cli.context.trace import Trace, TracedMessage, latest_trace, read_trace, trace_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.types import PreparedRequest
     from familiar_cli.store.history.rows import Turn

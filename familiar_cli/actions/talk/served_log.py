@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -17,10 +19,6 @@ from familiar_cli.base.times.clock import iso, now, parse_iso
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.selection import newest_from, turns_from
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 SOURCE: Final = "serve"
 """The source of every turn that came through the server."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable  # noqa: TC003  # a field's type
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, nullcontext
-from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -40,8 +40,6 @@ from familiar_cli.store.memory.store.watch import quiet_since
 from familiar_cli.store.passes import WaitMessages, exclusive
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel

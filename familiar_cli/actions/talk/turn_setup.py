@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +18,6 @@ from familiar_cli.context.tiers import DEEP, LARGE_WINDOW
 from familiar_cli.context.types import Modality
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.base.config.channel import Channel
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.character import Character

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
@@ -28,8 +29,6 @@ from familiar_cli.store.memory.aliases import slug_in
 from familiar_cli.store.search.hits import query_coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.rows import Turn

@@ -7,6 +7,7 @@ import os
 import re
 import time
 import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from fnmatch import fnmatchcase
@@ -33,8 +34,6 @@ from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from familiar_cli.base.config.edit import Edit
     from familiar_cli.base.config.values import Value
 

@@ -7,8 +7,10 @@ Nothing is written when the result would have a problem that the file did not ha
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,11 +21,6 @@ from familiar_cli.base.config.values import Setting, Value, switched, value_prob
 from familiar_cli.base.errors import ConfigError, ConflictError, NotFoundError
 from familiar_cli.base.files import read_plain, write_whole
 from familiar_cli.base.text import unified
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
 
 _LOCK_WAIT_S = 10.0
 

@@ -14,16 +14,13 @@ import shutil
 import stat
 import sys
 import tomllib
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.files import ON_WINDOWS, open_patiently, path_of
 from familiar_cli.base.text import bare_lines, typed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BASE_URL = "FAMILIAR_LLM_BASE_URL"
 MODEL = "FAMILIAR_LLM_MODEL"

@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
@@ -26,8 +27,6 @@ from familiar_cli.base.text import Discreet
 from familiar_cli.base.times.clock import stopwatch_s
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from familiar_cli.base.config.home import FamiliarPaths
     from familiar_cli.base.who.identity import Author, Me
 

@@ -17,6 +17,7 @@ import platform
 import re
 import tomllib
 import unicodedata
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,8 +36,6 @@ from familiar_cli.base.who.identity import (
 )
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
     from familiar_cli.base.config.schema import HomeSettings
 
 CHOSEN_FILE = ".chosen"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from familiar_cli.base.text import bare_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MOUNTINFO: Final = Path("/proc/self/mountinfo")
 _REMOTE_DRIVE: Final = 4  # DRIVE_REMOTE of GetDriveTypeW

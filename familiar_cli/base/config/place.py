@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from familiar_cli.base import files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PLACE: Final = "instance.place"
 CURSOR: Final = "history.cursor"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -12,10 +14,6 @@ from familiar_cli.base.config.values import SettingsTable, setting
 from familiar_cli.base.errors import BadInputError, ConfigError
 from familiar_cli.base.files import read_plain
 from familiar_cli.base.text import bare_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
 
 FILE: Final = "serve.toml"
 _OF_OWNER: Final = "owner"

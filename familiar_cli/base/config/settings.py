@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from functools import cache, lru_cache, reduce
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,11 +19,6 @@ from familiar_cli.base.config.values import Setting, Value, shown_value, switche
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.files import read_plain, status_of
 from familiar_cli.base.text import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import slugify, without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ON_OFF = ("on", "off")
 _MOST_NAME_CHARS = 200

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping  # noqa: TC003  # msgspec reads the types of fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from tomllib import loads
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct, convert, field
 
 from familiar_cli.base.text import LANGUAGES, fold_letters
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from datetime import date, datetime, timedelta
 
 T = TypeVar("T")
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from familiar_cli.base.errors import OutOfTimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ROUND_YEARS: Final = 400  # period of the Gregorian calendar, including weekdays

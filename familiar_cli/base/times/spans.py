@@ -8,17 +8,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from calendar import monthrange
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, time, timedelta
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from familiar_cli.base.languages import CODES, NUMERALS, Language, codes_for, dates
 from familiar_cli.base.text import fold_letters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
 
 CLOCK_UNITS: Final = {"minute": 1, "hour": 60}
 """What is counted by the clock, in minutes."""

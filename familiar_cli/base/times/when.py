@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -17,10 +18,6 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.base.languages import ENGLISH, dates, language_of, phrases
 from familiar_cli.base.times import spans
 from familiar_cli.base.times.clock import to_ms, to_utc
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _BACK_FORMS: Final = "`2026-01-31`, `2026-01-31 14:00`, `yesterday`, `7d` or `12h`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
@@ -14,8 +15,6 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import fold, framed, is_hidden, is_visible, one_line, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from familiar_cli.base.languages import Phrases
 
 _PLACEHOLDER = r"\{\{|\}\}"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.who.identity import NEUTRAL, Author
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import date
-
 
 PUBLIC: Final = ""
 """Scope of public data."""

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Container, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,8 +23,6 @@ from familiar_cli.cli.commands._contents import ALIASES
 from familiar_cli.pages.emit import Output, exact_bytes
 
 if TYPE_CHECKING:
-    from datetime import date, datetime
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.cards import Card
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +13,6 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.cli.commands._base import globals_of, home_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import typer
 
     from familiar_cli.familiar import Familiar

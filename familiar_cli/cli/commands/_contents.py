@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from familiar_cli.base.text import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Section = dict[str, tuple[str, str]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +13,6 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.text import is_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.pages.emit import Output
 

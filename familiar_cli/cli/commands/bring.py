@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,8 +16,6 @@ from familiar_cli.cli.commands import _options
 from familiar_cli.cli.commands._base import App, familiar_of, globals_of, home_of, output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from familiar_cli.actions.bring.import_files import FileImporter, ImportItem
     from familiar_cli.pages.emit import Output
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,8 +24,6 @@ from familiar_cli.cli.commands._options import DryRun
 from familiar_cli.cli.commands._options import name as name_option
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.pages.emit import Output
 

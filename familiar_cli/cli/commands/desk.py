@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,8 +18,6 @@ from familiar_cli.store.memory import desk
 from familiar_cli.store.memory.layout import REMINDERS, SCRATCH, TASKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.actions.health.job_schedule import Job
     from familiar_cli.familiar import Familiar
 

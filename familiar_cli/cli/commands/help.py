@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -15,10 +16,6 @@ from familiar_cli.cli.commands._base import App, output
 from familiar_cli.cli.commands._contents import CALLED, SECTIONS, first_screen
 from familiar_cli.pages.page import Columns, IndentedPart, Name, PagePart, plain
 from familiar_cli.store.fts import content_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 app = App()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -15,8 +16,6 @@ from familiar_cli.cli.commands._base import familiar_of, group, moment_of, outpu
 from familiar_cli.pages.emit import Output, exact_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.selection import SourcedTurn, TurnFilter
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +19,6 @@ from familiar_cli.cli.commands.talk import reply_to
 from familiar_cli.store.memory.layout import TOPICS_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.cards import Card
     from familiar_cli.imports.personas import PersonaCard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,8 +17,6 @@ from familiar_cli.cli.commands._options import since as since_option
 from familiar_cli.pages.emit import Output, exact, exact_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.store.memory.store.files import FileListing, Omission, WriteResult
     from familiar_cli.store.memory.store.transactions import Transaction
 

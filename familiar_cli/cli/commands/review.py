@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,8 +15,6 @@ from familiar_cli.pages.emit import Output, exact, is_terminal
 from familiar_cli.pages.writing_pages import plan_line, plan_text, rests_on, waiting_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.review.pending import PieceRef, ReviewPlan

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -19,9 +21,6 @@ from familiar_cli.store.memory.layout import LORE_DIR, told_path
 from familiar_cli.store.search.types import Hit, SearchResult, Signals, options_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import tzinfo
-
     from familiar_cli.actions.memory.search import PastHit, PastSearchResult
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,9 +20,6 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.llm.slots import PRESETS, check_usable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from familiar_cli.actions.health.start import ServedModel
     from familiar_cli.pages.emit import Output
 

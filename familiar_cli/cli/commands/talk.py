@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,8 +18,6 @@ from familiar_cli.cli.commands._options import speaker as speaker_option
 from familiar_cli.pages.emit import Output, is_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar

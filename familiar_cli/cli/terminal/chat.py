@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -40,8 +41,6 @@ from familiar_cli.pages.page import PagePart, local_time, plain, print_page
 from familiar_cli.pages.stream import TURNS, StreamedText, show_past
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from familiar_cli.base.who.identity import Author
     from familiar_cli.cli.terminal.chat_prompt import ChatPrompt
     from familiar_cli.context.trace import Trace

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
@@ -33,8 +34,6 @@ from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.cli.terminal.reply import PROMPT, ctrl_c_interrupts, prompt_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from prompt_toolkit.document import Document
 
 _LOOKS_EVERY_S: Final = 0.2

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,8 +18,6 @@ from familiar_cli.base.text import bare_lines, harmless
 from familiar_cli.pages.terminal import console, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rich.text import Text
 
     from familiar_cli.writing.review.pending import Hunk, PieceRef, ReviewPlan

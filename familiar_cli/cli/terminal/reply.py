@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
@@ -20,8 +21,6 @@ from familiar_cli.writing.review.waiting import waiting_words
 from familiar_cli.writing.writer.schedule import WRITER_SLOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.base.jobs import Drained
     from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import Said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from msgspec.structs import replace
@@ -16,9 +18,6 @@ from familiar_cli.store.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, self_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import tzinfo
-
     from familiar_cli.base.languages import Phrases
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.store.history.rows import Turn

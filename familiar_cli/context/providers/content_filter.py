@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -19,8 +20,6 @@ from familiar_cli.store.memory.layout import SELF_DIR, is_page
 from familiar_cli.store.memory.pages.visible_lines import line_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
     from familiar_cli.context.providers.packing import Passage
     from familiar_cli.context.providers.passages import PartlyHiddenFile, Sight
     from familiar_cli.context.request import ContextRequest

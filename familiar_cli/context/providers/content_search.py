@@ -6,6 +6,7 @@ Whatever the second and third tier do, the results of the first are provided.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +27,6 @@ from familiar_cli.store.memory.layout import PEOPLE_DIR
 from familiar_cli.store.memory.pages.lines import PLAIN, Numbering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
     from familiar_cli.base.languages import Phrases
     from familiar_cli.context.providers.content_filter import Filter, FilterResult
     from familiar_cli.llm.tokens import TokenCounter

@@ -5,6 +5,7 @@ Also the system block, the off-the-record turns, and a limit by tier.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 
@@ -30,8 +31,6 @@ from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 from familiar_cli.store.history.summaries import OWN, PUBLIC, Summaries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from familiar_cli.store.history.store import HistoryStore
 
 LOOK_BACK_TURNS: Final = 200

@@ -8,6 +8,8 @@ dropped first.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -25,9 +27,6 @@ from familiar_cli.store.memory.pages.lines import machine_spans, shown_between
 from familiar_cli.store.memory.pages.visible_lines import line_for, private_spans, sha256_seen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import tzinfo
-
     from familiar_cli.base.languages import Phrases
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.request import ContextRequest

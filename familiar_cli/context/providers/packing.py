@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,8 +21,6 @@ from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.lines import normal_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
     from familiar_cli.context.types import Contribution
     from familiar_cli.llm.tokens import TokenCounter
 

@@ -8,6 +8,7 @@ are expanded; anything else in memory is data.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -31,8 +32,6 @@ from familiar_cli.store.search.hits import below_heading, holds_any, label_of
 from familiar_cli.store.search.who_when import period_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.character import Macros
     from familiar_cli.context.lore_gates import LoreGates

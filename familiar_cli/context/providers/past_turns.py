@@ -5,6 +5,8 @@ Turns of one channel and one part of a day are one source, so that they stay tog
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, tzinfo
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
@@ -20,9 +22,6 @@ from familiar_cli.store.search.rank import scores_of_turns
 from familiar_cli.store.search.weights import WEIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import date, tzinfo
-
     from familiar_cli.base.who.identity import Author
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.store.history.recall import Nearness, RecallHit

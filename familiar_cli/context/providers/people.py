@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from datetime import tzinfo
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -44,9 +46,6 @@ from familiar_cli.store.memory.pages.visible_lines import sha256_seen, visible_i
 from familiar_cli.store.memory.relation_index import Edge, RelationIndex, is_edge_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from datetime import tzinfo
-
     from familiar_cli.base.languages import Phrases
     from familiar_cli.base.who.identity import Labels
     from familiar_cli.llm.tokens import TokenCounter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +19,6 @@ from familiar_cli.store.memory.pages.visible_lines import numbered_text, sha256_
 from familiar_cli.store.search.build import Pins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from familiar_cli.base.config.schema import InjectSettings, NoteSettings
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.passages import Sight

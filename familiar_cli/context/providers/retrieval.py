@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -41,8 +42,6 @@ from familiar_cli.store.search.search import notes_on
 from familiar_cli.store.search.types import SearchOptions, SearchResult, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from familiar_cli.context.character import Macros
     from familiar_cli.context.lore_gates import LoreGates
     from familiar_cli.context.providers.pins import Pinned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.cards import Card, build_card
@@ -17,8 +18,6 @@ from familiar_cli.imports.foreign_files import as_object, object_at, objects_at,
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from familiar_cli.imports.source import ForeignFile, Skip
 
 _PROGRAM: Final = Program("agnai")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +24,6 @@ from familiar_cli.imports.foreign_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("backyard")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import unescape
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,6 @@ from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.memory_lists import build_memories, read_day, read_lines, source_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.source import ForeignFile
 
 _BLOCK: Final = re.compile(r"<memory\b([^>]*)>(.*?)</memory>", re.DOTALL | re.IGNORECASE)

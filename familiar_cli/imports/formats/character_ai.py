@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +19,6 @@ from familiar_cli.imports.foreign_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.source import ForeignFile, Skip
 
 _PROGRAM: Final = Program("character_ai", "character.ai")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.cards import KNOWN_FIELDS, V2_SPEC, V3_SPEC, Card, build_card
@@ -11,8 +12,6 @@ from familiar_cli.imports.contract import CERTAIN, Format, Reading, Sighting, po
 from familiar_cli.imports.foreign_files import as_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.source import ForeignFile
 
 _FRAME: Final = ("spec", "spec_version", "data")

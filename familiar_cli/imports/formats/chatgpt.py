@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.conversation import (
@@ -13,8 +14,6 @@ from familiar_cli.imports.conversation import (
 from familiar_cli.imports.foreign_files import object_at, object_list, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.store.history.rows import Role
 
 _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}

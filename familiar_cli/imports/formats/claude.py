@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +19,6 @@ from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, read_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Reading
     from familiar_cli.imports.source import ForeignFile, Skip
     from familiar_cli.store.history.rows import Role

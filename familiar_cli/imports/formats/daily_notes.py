@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import date
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +21,6 @@ from familiar_cli.imports.memory_lists import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import date
-
     from familiar_cli.imports.source import ForeignFile
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import slugify, str_or_empty
 from familiar_cli.imports.contract import ForeignChat, Format, Reading, Sighting, certain_if
@@ -25,10 +26,6 @@ from familiar_cli.imports.source import (
     object_head,
     table_rows,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _PROGRAM: Final = Program("discord")
 _SPOKEN: Final = frozenset(("Default", "Reply", "19", "20", "23", "ChatInputCommand"))

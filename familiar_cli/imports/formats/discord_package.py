@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import slugify
 from familiar_cli.imports.contract import ForeignChat, Format, Reading, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, text_at
 from familiar_cli.imports.source import ForeignFile, Skip, array_objects, table_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _PROGRAM: Final = Program("discord_package", "discord")
 _COLUMNS: Final = ("ID", "Timestamp", "Contents")

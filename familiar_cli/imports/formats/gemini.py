@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import sha256_of
 from familiar_cli.imports.contract import NO, ForeignChat, Format, Reading, Sighting, certain_if
@@ -15,10 +16,6 @@ from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage
 from familiar_cli.imports.foreign_files import LENIENT, objects_at, text_at
 from familiar_cli.imports.source import ForeignFile, Skip, array_objects
 from familiar_cli.imports.written_times import in_ascii_digits, read_day, read_stamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _PROGRAM: Final = Program("gemini")
 _ACTIVITY: Final = "gemini-apps"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +13,6 @@ from familiar_cli.imports.foreign_files import as_object, object_at, object_list
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("kobold")

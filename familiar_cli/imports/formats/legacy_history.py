@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC
 from functools import partial
@@ -21,8 +22,6 @@ from familiar_cli.imports.foreign_files import json_line
 from familiar_cli.store.history.schema import APPLICATION_ID, legacy_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.source import ForeignFile
     from familiar_cli.store.history.rows import Role
 

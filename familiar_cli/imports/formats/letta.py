@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
@@ -9,8 +10,6 @@ from familiar_cli.imports.foreign_files import as_object, objects_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, read_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.source import ForeignFile
 
 _PERSON: Final = "human"

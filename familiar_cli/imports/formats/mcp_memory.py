@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import text_at
 from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.source import ForeignFile, Skip, json_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _USERS: Final = frozenset({"user", "default_user", "me", "owner", "human"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import counted
@@ -10,8 +11,6 @@ from familiar_cli.imports.foreign_files import as_object, object_at, objects_at,
 from familiar_cli.imports.memory_lists import build_memories, read_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.source import ForeignFile
 
 _PAM: Final = "portable-ai-memory"

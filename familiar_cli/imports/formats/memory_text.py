@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.errors import FamiliarError
@@ -11,8 +12,6 @@ from familiar_cli.imports.memory_lists import build_memories, read_lines, source
 from familiar_cli.imports.transcript_lines import harmonise_line, heads_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from familiar_cli.imports.source import ForeignFile
 
 _SUFFIXES: Final = ("", ".txt", ".text", ".md")

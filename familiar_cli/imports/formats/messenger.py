@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.conversation import SourceChat, SourceMessage, conversation_format
 from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SENDERS: Final = ("sender_name", "senderName")
 _TWO: Final = 2  # participants of a thread that is no group

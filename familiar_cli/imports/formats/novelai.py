@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -11,8 +12,6 @@ from familiar_cli.imports.foreign_files import as_object, object_at
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from familiar_cli.imports.lorebook import Lorebook
     from familiar_cli.imports.source import ForeignFile
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.imports.conversation import (
     SourceChat,
@@ -14,9 +15,6 @@ from familiar_cli.imports.conversation import (
     shown_branch,
 )
 from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:

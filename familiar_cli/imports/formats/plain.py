@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -35,8 +36,6 @@ from familiar_cli.store.history.selection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.imports.source import Row
     from familiar_cli.store.history.rows import Role

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, time
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted, one_line, sha256_of, str_or_empty
@@ -23,10 +24,6 @@ from familiar_cli.imports.foreign_files import (
 )
 from familiar_cli.imports.memory_lists import build_memories, read_day
 from familiar_cli.imports.source import ForeignFile, Skip, json_lines, readable_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
 
 _Line: TypeAlias = "tuple[str, date | None, str]"  # its text, its day, and whom it is about
 VERSION: Final = "1.1.0"

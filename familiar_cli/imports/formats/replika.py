@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.source import ForeignFile, Skip, table_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _PROGRAM: Final = Program("replika")
 _COLUMNS: Final = ("Timestamp", "From", "Text")

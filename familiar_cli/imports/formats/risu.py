@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,6 @@ from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 from familiar_cli.imports.memory_lists import build_memories, read_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.contract import ForeignItem, Reading
     from familiar_cli.imports.source import ForeignFile
 

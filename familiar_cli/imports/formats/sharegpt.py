@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.imports.conversation import (
     SourceChat,
@@ -13,9 +14,6 @@ from familiar_cli.imports.conversation import (
     role_of,
 )
 from familiar_cli.imports.foreign_files import objects_at, text_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LISTS: Final = ("conversations", "conversation", "items")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -41,8 +42,6 @@ from familiar_cli.store.history.selection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from familiar_cli.base.who.identity import Me
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.imports.contract import ForeignItem, Reading

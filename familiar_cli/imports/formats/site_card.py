@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.cards import Card, build_card
@@ -9,8 +10,6 @@ from familiar_cli.imports.contract import Format, Reading, Sighting, certain_if
 from familiar_cli.imports.foreign_files import as_object, object_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.source import ForeignFile
 
 _FIELDS: Final = {

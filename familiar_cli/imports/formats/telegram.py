@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import slugify, str_or_empty
 from familiar_cli.imports.contract import NO, ForeignChat, Format, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at
 from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_objects, object_head
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
 
 _PROGRAM: Final = Program("telegram")
 _TYPES: Final = (

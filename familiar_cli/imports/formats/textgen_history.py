@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
@@ -10,8 +11,6 @@ from familiar_cli.imports.conversation import SourceChat, SourceMessage, convers
 from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.store.history.rows import Role
 
 _OPENING: Final = "<|BEGIN-VISIBLE-CHAT|>"

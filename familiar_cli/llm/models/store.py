@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -22,9 +23,6 @@ from familiar_cli.base.text import nearest
 from familiar_cli.llm.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from familiar_cli.llm.models.catalog import Kind
 
 

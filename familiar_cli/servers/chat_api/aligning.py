@@ -8,6 +8,7 @@ missing beginning was cut off by the program to save tokens and is not an edit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,8 +17,6 @@ from msgspec import Struct
 from familiar_cli.store.history.same_message import is_same_text, normal_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from familiar_cli.base.who.identity import Author
 
 Step = Literal["say", "answer", "again", "branch"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
@@ -17,8 +18,6 @@ from familiar_cli.store.history.attachments import picture_mark
 from familiar_cli.store.history.same_message import kept_words, without_fence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
     from familiar_cli.context.trace import Trace
 
 

@@ -6,11 +6,10 @@ Both are answered and leave no turn. Taken from the sources of each program.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from starlette.datastructures import Headers
 
     from familiar_cli.servers.chat_api.aligning import RequestLine

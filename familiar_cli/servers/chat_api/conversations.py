@@ -6,9 +6,11 @@ import re
 import secrets
 import sqlite3
 import threading
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from hashlib import blake2b
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -32,9 +34,6 @@ from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns
 from familiar_cli.store.history.store import GREETING, HistoryStore, reply_to_turn, turn_of_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from familiar_cli.familiar import Familiar
 
 

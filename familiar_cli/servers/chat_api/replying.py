@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
@@ -27,9 +29,6 @@ from familiar_cli.store.history.same_message import kept_words, without_fence
 from familiar_cli.store.memory.layout import told_path
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from pathlib import Path
-
     from starlette.types import Receive, Scope, Send
 
     from familiar_cli.actions.talk.client_chat import ClientChat

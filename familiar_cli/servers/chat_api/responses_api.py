@@ -6,16 +6,14 @@ import json
 import re
 import secrets
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.llm.reply import first_choice
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.api_format import ReplyFormat, encode_event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _PREVIOUS: Final = re.compile(r"(?:resp|msg)_(\d{1,18})")
 _RECENT: Final[OrderedDict[str, dict[str, str]]] = OrderedDict()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
@@ -47,9 +49,6 @@ from familiar_cli.store.history.selection import channels_written_by
 from familiar_cli.store.search.embedder import EmbedderChoice, open_embedder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
-    from pathlib import Path
-
     from starlette.datastructures import Headers
     from starlette.requests import Request
 

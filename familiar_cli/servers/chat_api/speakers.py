@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from hashlib import sha256
@@ -36,8 +37,6 @@ from familiar_cli.servers.chat_api.clients import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-
     from starlette.datastructures import Headers
 
     from familiar_cli.familiar import Familiar

@@ -7,14 +7,12 @@ bots paste the last messages, each with its speaker's name, into the message its
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import bare_lines, fold
 from familiar_cli.servers.chat_api.aligning import RequestLine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 KIND: Final = "thread"
 """The kind of conversation that a thread is: everybody hears what is said there."""

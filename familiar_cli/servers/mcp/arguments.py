@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,6 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import framed, nearest, shorten_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from familiar_cli.servers.mcp.tool import Arguments, Schema, Tool
 
 MOST_CHARS: Final = 500_000

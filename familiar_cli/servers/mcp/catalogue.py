@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
@@ -13,10 +14,6 @@ from familiar_cli.base.text import fold_word, framed, harmless
 from familiar_cli.servers.mcp import desk_tools, reading_tools, writing_tools
 from familiar_cli.servers.mcp.tool import Arguments, Caller, Tool, page, see
 from familiar_cli.store.memory.layout import people_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
 
 TOOLS: Final[tuple[Tool, ...]] = (*reading_tools.TOOLS, *writing_tools.TOOLS, *desk_tools.TOOLS)
 """All tools, in the order in which clients list them."""

@@ -6,16 +6,14 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import typed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CLIENTS: Final = ("claude-desktop", "claude-code", "cursor", "zed")
 

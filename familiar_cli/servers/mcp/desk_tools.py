@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +22,6 @@ from familiar_cli.writing.review.pending import DECISION, lines_of, read_pending
 from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from familiar_cli.servers.mcp.tool import Arguments, Caller
     from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan
     from familiar_cli.writing.writer.memory_writer import Mode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date
 from fnmatch import fnmatchcase
@@ -44,8 +45,6 @@ from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.writing.consolidation.periods import read_period
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Fragment
     from familiar_cli.servers.mcp.tool import Arguments, Caller

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -45,8 +46,6 @@ from familiar_cli.servers.mcp.tool import (
 from familiar_cli.store.memory.store.walk import list_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from mcp.server.session import ServerSession
 
     from familiar_cli.base.config.home import FamiliarPaths

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -17,8 +18,6 @@ from familiar_cli.servers.mcp.server import MemoryServer, ServerOptions
 from familiar_cli.store.passes import stopped_by_signals, until_stopped
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from familiar_cli.base.config.home import FamiliarPaths
 
 _STDIN: Final = 0

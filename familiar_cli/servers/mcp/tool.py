@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import groupby
 from posixpath import normpath
@@ -26,8 +27,6 @@ from familiar_cli.store.memory.store.files import MemoryFile, parse_path
 from familiar_cli.store.search.who_when import day_in, last_day
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.tokens import TokenCounter

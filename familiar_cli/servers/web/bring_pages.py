@@ -7,6 +7,7 @@ import re
 import secrets
 import shutil
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.config.home import cache_dir
@@ -15,8 +16,6 @@ from familiar_cli.base.text import bare_lines
 from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, WebPage, http_status
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from familiar_cli.actions.bring.import_files import FileImportOptions, ImportItem
 
 _TOKEN: Final = re.compile(r"[\w-]{16,40}", re.ASCII)

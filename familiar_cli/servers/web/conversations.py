@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from familiar_cli.pages.stream import spoken_text
 from familiar_cli.store.history.rows import pack
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,6 @@ from familiar_cli.store.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.store.memory.pages.lines import citations_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from familiar_cli.actions.memory.fact_days import DatedFact
     from familiar_cli.actions.memory.facts import KnownFact
     from familiar_cli.servers.web.asking import PageRequest

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from calendar import monthrange
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -58,9 +60,6 @@ from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from familiar_cli.base.config.home import FamiliarPaths
     from familiar_cli.store.history.rows import Turn
 

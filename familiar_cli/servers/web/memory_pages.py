@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from itertools import groupby, islice
@@ -21,8 +22,6 @@ from familiar_cli.store.memory.pages.links import PageNames, move_with_links
 from familiar_cli.store.memory.store.files import parse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from familiar_cli.servers.web.html.elements import Html
     from familiar_cli.store.journal.history import LoggedChange
 

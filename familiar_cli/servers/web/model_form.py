@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -30,9 +32,6 @@ from familiar_cli.llm.slots import PRESETS, resolve_slot
 from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, WebPage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.models.catalog import Model
     from familiar_cli.llm.models.fetch import Progress

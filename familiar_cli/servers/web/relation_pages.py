@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,8 +26,6 @@ from familiar_cli.servers.web.html.pictures import MOST_NODES, ego_svg
 from familiar_cli.store.memory.relation_index import Edge, GraphPage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from familiar_cli.base.config.home import FamiliarPaths
 
 _MOST_STEPS: Final = 4

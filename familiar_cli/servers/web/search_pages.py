@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from familiar_cli.actions.memory.facts import page_title
 from familiar_cli.actions.memory.moments import (
@@ -26,10 +27,6 @@ from familiar_cli.servers.web.asking import (
 from familiar_cli.servers.web.fact_rows import page_of_file
 from familiar_cli.servers.web.relation_pages import finish_reading
 from familiar_cli.store.search.types import Hit, options_from
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _K: Final = 10
 _MOST_NAMED: Final = 6

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from email.parser import BytesParser
 from email.policy import HTTP
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.config.edit import set_values
@@ -14,9 +16,7 @@ from familiar_cli.servers.web.asking import read_form
 from familiar_cli.servers.web.model_form import KEY, keep_choice, model_values, read_model_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from email.message import MIMEPart
-    from pathlib import Path
 
     from familiar_cli.actions.health.start import ModelTest
     from familiar_cli.imports.cards import Card

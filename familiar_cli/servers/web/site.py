@@ -7,6 +7,7 @@ import hmac
 import secrets
 import threading
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from functools import partial
 from hashlib import sha256
@@ -48,8 +49,6 @@ from familiar_cli.servers.web.setup_pages import make_familiar, read_upload, set
 from familiar_cli.servers.web.talk_pages import PageTurn, TalkResponse, show_outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
-
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 

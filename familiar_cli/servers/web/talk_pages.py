@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
@@ -53,9 +55,6 @@ from familiar_cli.store.history.attachments import (
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from pathlib import Path
-
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 

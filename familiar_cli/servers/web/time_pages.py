@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import date
 from functools import cache, partial
 from math import sqrt
@@ -38,8 +39,6 @@ from familiar_cli.store.memory.layout import is_hidden
 from familiar_cli.writing.consolidation.periods import TIERS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from familiar_cli.context.trace import Trace
     from familiar_cli.store.journal.history import FileDiff, JournalDay, JournalDays
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -51,8 +52,6 @@ from familiar_cli.writing.review.pending import drop_damaged, edit_plan, read_pe
 from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from familiar_cli.servers.web.html.elements import Html
     from familiar_cli.writing.consolidation.digests import Name
     from familiar_cli.writing.review.pending import Hunk, PieceRef, ReviewPlan

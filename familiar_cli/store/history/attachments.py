@@ -8,16 +8,15 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.files import check_own, read_plain, remove, write_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from familiar_cli.store.history.store import HistoryStore
 
 DIRECTORY: Final = "attachments"

@@ -17,6 +17,8 @@ copies of one message kept by two machines share a place.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -29,8 +31,6 @@ from familiar_cli.store.history.rows import Turn, in_ms, pack, place_of, unpack
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
 
 
 CHANNEL, BRANCH, CHAT = "channel", "branch", "chat"

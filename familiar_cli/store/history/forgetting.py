@@ -7,6 +7,7 @@ anybody. Every machine carries it out, and turns of anyone it covers are never s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -17,7 +18,6 @@ from familiar_cli.base.who.identity import Author
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
 
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.schema import HistoryFile

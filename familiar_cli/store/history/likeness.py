@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.text import fold, words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 TOMBSTONE: Final = "[forgotten]"
 """What stands where words were, in place of a whole turn or of a part of it."""

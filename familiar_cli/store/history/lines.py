@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -34,7 +35,6 @@ from familiar_cli.store.history.rows import Role  # noqa: TC001  # type of a fie
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from familiar_cli.store.history.schema import HistoryFile
 

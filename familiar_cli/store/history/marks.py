@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,7 +18,6 @@ from familiar_cli.store.history.store import STANDING, HistoryStore, insert_turn
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable
 
 
 class TurnStatus(Struct, frozen=True):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from enum import IntEnum
 from itertools import islice
@@ -37,7 +38,6 @@ from familiar_cli.store.history.store import HistoryStore, find_message
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 _FIRST_CHARACTERS: Final = "substr(content, 1, 24)"  # as in the index `turns_by_beginning`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +22,6 @@ from familiar_cli.store.history.selection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
     from familiar_cli.base.config.channel import ChannelConfigs
     from familiar_cli.base.who.identity import Author
     from familiar_cli.base.who.visibility import Evidence

@@ -9,6 +9,7 @@ understood, or found, without its neighbours.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -30,12 +31,10 @@ from familiar_cli.store.history.selection import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
 
     from familiar_cli.store.history.schema import HistoryFile
 
     OnProgress = Callable[[int, int], None]
-    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from familiar_cli.base.who.visibility import Viewer
 

@@ -6,19 +6,16 @@ moved to its time, and each reply next to its question.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.times.clock import to_ms
 from familiar_cli.base.who.identity import Author
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 WRITER: Final = "memory_writer"
 """Watermark: the newest turn read by the memory writer; `waiting` has the unread ones."""

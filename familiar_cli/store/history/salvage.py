@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
@@ -21,10 +23,6 @@ from familiar_cli.base.sqlite import transaction
 from familiar_cli.base.times.clock import now
 from familiar_cli.store.history.rows import COLUMNS, DamagedRowError, to_turn
 from familiar_cli.store.history.schema import open_to_write
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 Value = None | int | float | str | bytes
 Record = tuple[Value, ...]

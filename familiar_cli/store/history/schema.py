@@ -6,6 +6,7 @@ import math
 import shutil
 import sqlite3
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +21,6 @@ from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.history.rows import UNREAD, DamagedRowError, Row, pack, to_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from familiar_cli.base.who.identity import Author
 
 APPLICATION_ID: Final = 0x46414D31  # "FAM1": identifies the file as ours

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -36,8 +38,6 @@ from familiar_cli.store.history.rows import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-    from datetime import datetime
 
     from familiar_cli.base.who.visibility import PrivacyRules, Viewer
     from familiar_cli.store.history.schema import HistoryFile

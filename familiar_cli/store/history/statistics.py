@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -11,9 +13,6 @@ from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.store.history.rows import from_ms, in_ms, pack, to_author, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from familiar_cli.base.who.identity import Author
     from familiar_cli.store.history.store import HistoryStore
 

@@ -9,8 +9,10 @@ There are three views of turns: `standing`, for prompts; `shown`, for people, wi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
@@ -49,9 +51,6 @@ from familiar_cli.store.history.selection import newest_rows, visible_condition
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
-    from pathlib import Path
 
 
 _OF_ID: Final = (

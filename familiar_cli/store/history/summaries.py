@@ -7,6 +7,7 @@ can be rebuilt from the turns.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,8 +30,6 @@ from familiar_cli.store.history.rows import (
 from familiar_cli.store.history.selection import oldest_rows, visible_condition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from familiar_cli.store.history.schema import HistoryFile
 
 PUBLIC: Final = ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -18,8 +20,6 @@ from familiar_cli.store.history.rows import Turn, pack, to_author, unpack
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Mapping
-    from collections.abc import Set as AbstractSet
 
     from familiar_cli.store.history.forgetting import ForgetOrder
     from familiar_cli.store.history.likeness import Loss

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.files import (
@@ -41,9 +43,6 @@ from familiar_cli.store.memory.store import files
 from familiar_cli.store.memory.store.walk import scan_files
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from datetime import datetime
-
     from familiar_cli.base.errors import FamiliarError
 
 

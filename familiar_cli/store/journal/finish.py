@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -33,8 +34,6 @@ from familiar_cli.store.memory.store.transactions import WritePlan, apply_plan
 from familiar_cli.store.memory.store.walk import scan_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from familiar_cli.store.memory.merge.files import MergedTree
 
 FORMER_BRANCH = "familiar-former"

@@ -15,8 +15,10 @@ to 5.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from datetime import datetime
+from pathlib import Path
 
 from familiar_cli.base.errors import ConflictError, FamiliarError
 from familiar_cli.base.files import Disk
@@ -44,12 +46,6 @@ from familiar_cli.store.memory.store.files import (
     shorten_path,
 )
 from familiar_cli.store.memory.store.store import state_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
 
 FOUND = "the memory as it was found"
 

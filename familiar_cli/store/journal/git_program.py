@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 from familiar_cli.base.errors import RefLimitError
 from familiar_cli.base.text import one_line
@@ -22,9 +23,6 @@ from familiar_cli.store.journal.packs import (
     too_large,
     too_wide,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 WORTH_GIT_BYTES: Final = 1024 * 1024
 """Packs from this size on are indexed by git, if it is installed."""

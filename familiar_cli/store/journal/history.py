@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import date, datetime, tzinfo
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -25,9 +27,6 @@ from familiar_cli.store.journal.repository import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import date, datetime, tzinfo
-
     from dulwich.objects import TreeEntry
 
 

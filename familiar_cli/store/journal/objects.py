@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,8 +17,6 @@ from familiar_cli.base.files import Disk, inflate, read_plain, remove_leftovers
 from familiar_cli.store.journal import packs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from dulwich.object_store import DiskObjectStore
     from dulwich.pack import UnpackedObject
 

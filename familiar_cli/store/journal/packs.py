@@ -10,16 +10,13 @@ from __future__ import annotations
 import os
 import re
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import BytesIO
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import IO, BinaryIO, Final, NamedTuple
 
 from familiar_cli.base.errors import RefLimitError, RemoteDamagedError
 from familiar_cli.base.files import Disk, inflate_stream, open_patiently, read_plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
 
 MOST_OBJECT_BYTES: Final = 128 * 1024 * 1024
 """Size limit for received objects, about a thousand times the size of a memory's files."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -43,9 +45,6 @@ from familiar_cli.store.memory.store.files import (
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
-
     from familiar_cli.store.journal.git import GitJournal
 
 _MOST_COMMITS = 2

@@ -12,8 +12,10 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -24,11 +26,6 @@ from familiar_cli.base.times.clock import since_1970
 from familiar_cli.store.journal import objects
 from familiar_cli.store.memory.layout import INDEX_DIR, RUN_ID, is_run_id
 from familiar_cli.store.memory.store.store import BRANCH, branch_path
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
 
 HUMAN: Final = "human"
 UNDOES: Final = "Undoes"

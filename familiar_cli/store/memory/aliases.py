@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -43,7 +44,6 @@ from familiar_cli.store.memory.store.files import unreadable_name
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from familiar_cli.store.memory.store.store import MemoryStore
 

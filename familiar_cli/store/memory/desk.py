@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -27,8 +28,6 @@ from familiar_cli.store.memory.layout import SCRATCH, TASKS
 from familiar_cli.store.memory.store.files import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from familiar_cli.store.memory.store.store import MemoryStore
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
@@ -18,8 +19,6 @@ from familiar_cli.store.memory.layout import INDEX_DIR
 from familiar_cli.store.memory.store.watch import quiet_since
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
     from familiar_cli.store.memory.store.files import MemoryHead
     from familiar_cli.store.memory.store.store import MemoryStore
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from heapq import nsmallest
 from math import inf
@@ -37,7 +38,6 @@ from familiar_cli.store.memory.pages.visible_lines import visible_in
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator
 
     from familiar_cli.store.memory.store.store import MemoryStore
 

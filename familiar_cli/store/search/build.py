@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from sqlite3 import OperationalError
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -33,8 +35,6 @@ from familiar_cli.store.search.who_when import day_in
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from familiar_cli.store.fts import Counts
     from familiar_cli.store.memory.store.files import Omission

@@ -8,6 +8,8 @@ docs/reference/index.md for the rules.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,9 +22,6 @@ from familiar_cli.store.memory.pages.lines import readable_text
 from familiar_cli.store.search.who_when import day_in, instance_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import date
-
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 

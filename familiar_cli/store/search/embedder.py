@@ -9,6 +9,7 @@ import atexit
 import os
 import shutil
 import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, lru_cache
@@ -26,8 +27,6 @@ from familiar_cli.base.times.clock import check_work_limit
 from familiar_cli.store.fts import STOP_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
     import numpy as np
     from fastembed import TextEmbedding
     from numpy.typing import NDArray

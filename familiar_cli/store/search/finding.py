@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing, suppress
+from datetime import tzinfo
 from functools import cache, cached_property, partial
+from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
@@ -17,10 +20,6 @@ from familiar_cli.store.search.build import SOME, EmbeddingIndex, RefreshResult
 from familiar_cli.store.search.weights import weights_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import tzinfo
-    from pathlib import Path
-
     from familiar_cli.base.config.schema import EmbeddingSettings
     from familiar_cli.base.jobs import Jobs
     from familiar_cli.llm.embedding_slot import EmbeddingServer

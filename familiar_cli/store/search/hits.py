@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from functools import lru_cache
 from itertools import islice
@@ -32,8 +34,6 @@ from familiar_cli.store.search.who_when import last_day
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.store.memory.store.store import MemoryStore

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -20,7 +21,6 @@ from familiar_cli.store.search.who_when import day_in, names_of, put_people, tim
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
 
     from familiar_cli.base.files import FileStamp
     from familiar_cli.store.search.chunking import Cut, TextSpan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from familiar_cli.base.files import FileStamp, stamp_of
@@ -14,8 +15,6 @@ from familiar_cli.store.memory.store.watch import is_unchanged, list_tree
 from familiar_cli.store.search.schema import changes_of, read_meta, set_meta
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from familiar_cli.store.memory.store.files import Omission
     from familiar_cli.store.memory.store.walk import Listing
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import weakref
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 from familiar_cli.base import sqlite
 from familiar_cli.base.errors import FamiliarError, LockedError
 from familiar_cli.base.files import ON_WINDOWS, TEMP_PREFIX, check_own, locked, remove, status_of
 from familiar_cli.base.text import bare_lines
 from familiar_cli.store.fts import TOKENIZER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 T = TypeVar("T")
 FILE: Final = "embeddings.sqlite"

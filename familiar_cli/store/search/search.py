@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -31,7 +32,6 @@ from familiar_cli.store.search.who_when import named_in, named_shares, people_am
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator
 
     from familiar_cli.store.search.build import EmbeddingIndex, Progress
     from familiar_cli.store.search.embedder import Embedder, EmbedderChoice, Encoded

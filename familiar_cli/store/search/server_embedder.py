@@ -9,8 +9,10 @@ import asyncio
 import json
 import math
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -30,9 +32,6 @@ from familiar_cli.store.search.embedder import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from familiar_cli.llm.embedding_slot import EmbeddingServer
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.store.search.embedder import Matrix

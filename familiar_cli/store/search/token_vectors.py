@@ -8,6 +8,7 @@ refers to them, so what a crash leaves behind is past the end and overwritten.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,7 +27,6 @@ from familiar_cli.store.search.vectors import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence  # noqa: TC003  # `help()` resolves these annotations
+from collections.abc import Callable, Sequence
 from copy import copy
-from datetime import date, tzinfo  # noqa: TC003
+from datetime import date, tzinfo
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, cast, get_args
 
 from msgspec import Struct, field

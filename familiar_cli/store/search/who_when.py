@@ -12,6 +12,7 @@ import re
 import sys
 from calendar import monthrange
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, tzinfo
 from functools import cache, lru_cache
@@ -29,7 +30,6 @@ from familiar_cli.store.memory.mentions import BARE, NamePrefix, find_mentions, 
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.store.history.recall import RecallHit
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
-from datetime import date  # type of a field
+from datetime import date, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field, to_builtins
@@ -52,10 +54,6 @@ from familiar_cli.writing.consolidation.period_states import (
 from familiar_cli.writing.review.pending import Plans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-    from datetime import date, datetime
-    from pathlib import Path
-
     from familiar_cli.store.memory.pages.lines import TurnRange
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.consolidation.engine import FileMaker

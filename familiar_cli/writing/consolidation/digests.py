@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess  # a command that the person set, as a list, without a shell
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -29,8 +30,6 @@ from familiar_cli.writing.consolidation.periods import (
 from familiar_cli.writing.review.pending import Plans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from familiar_cli.writing.consolidation.period_states import PeriodState, Today
 
 from familiar_cli.writing.consolidation.engine import FileMaker, plan_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -34,8 +35,6 @@ from familiar_cli.writing.review.pending import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.consolidation.library import PrivateShelf
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from hashlib import blake2b
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -22,9 +24,6 @@ from familiar_cli.writing.consolidation import periods
 from familiar_cli.writing.consolidation.pages import blocks, page_text, read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.review.pending import PlannedFile

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -32,9 +34,6 @@ from familiar_cli.store.memory.pages.items import tag_value
 from familiar_cli.store.memory.store.files import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import date
-
     from familiar_cli.store.memory.store.store import MemoryStore
 
 

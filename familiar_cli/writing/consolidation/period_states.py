@@ -6,8 +6,9 @@ stale when sources have changed since it was made, or arrived late.
 
 from __future__ import annotations
 
-from datetime import date  # type of a field
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, tzinfo
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -34,10 +35,6 @@ from familiar_cli.writing.consolidation.periods import (
     session_day,
     year_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import date, datetime, tzinfo
 
 
 class _Year(Struct):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
@@ -15,8 +16,6 @@ from familiar_cli.base.times.clock import to_zone
 from familiar_cli.store.memory.layout import DAILY_DIR, SESSIONS_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from familiar_cli.writing.review.pending import PlannedFile
 
 

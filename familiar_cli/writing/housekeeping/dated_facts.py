@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.markdown import replace_spans
@@ -28,9 +30,6 @@ from familiar_cli.writing.housekeeping.lines import (
 from familiar_cli.writing.review.pending import PlannedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import date
-
     from familiar_cli.base.languages import Phrases
 
     Key = tuple[str, ...]  # headings above a fact, then its label

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.markdown import scan, without_marker
 from familiar_cli.base.text import counted, sha256_of
@@ -33,10 +34,6 @@ from familiar_cli.writing.housekeeping.lines import (
     words_in,
 )
 from familiar_cli.writing.review.pending import HISTORY, PlannedFile, marks_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _RUN: Final = 4
 _BANDS: Final = 16

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from familiar_cli.base.markdown import replace_spans
 from familiar_cli.store.memory.layout import SELF_DIR
@@ -22,10 +23,6 @@ from familiar_cli.writing.housekeeping.lines import (
     without_comments,
 )
 from familiar_cli.writing.review.pending import PlannedFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _PHRASES: Final = (
     (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from functools import cached_property
 from itertools import islice
@@ -22,8 +23,6 @@ from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.store.files import MemoryEntry, Omission
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
     from familiar_cli.store.history.imports import DoubledChannel
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.review.pending import PlannedFile

@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -44,10 +45,6 @@ from familiar_cli.writing.housekeeping.lines import (
     words_in,
 )
 from familiar_cli.writing.review.pending import PlannedFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 # "example.org/tea" lacks only its scheme.
 _ADDRESS: Final = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}(?=/|$)", re.IGNORECASE)

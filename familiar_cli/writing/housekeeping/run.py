@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from msgspec import Struct, field
@@ -23,9 +25,6 @@ from familiar_cli.writing.housekeeping.lines import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
-
     from familiar_cli.llm.types import Completion
     from familiar_cli.store.memory.store.store import MemoryStore
 

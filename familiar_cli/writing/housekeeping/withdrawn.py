@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from familiar_cli.base.markdown import TextLine, body_start, bullet, comments, scan
 from familiar_cli.base.text import counted, sentence_ends
@@ -19,9 +20,6 @@ from familiar_cli.writing.housekeeping.lines import (
     quote_lines,
 )
 from familiar_cli.writing.review.pending import PlannedFile
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 _LEAST_SHARE: Final = 0.5  # share of a withdrawn line's words in a sentence that repeats it
 _MOST_REASONS: Final = 3

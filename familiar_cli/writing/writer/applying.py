@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -30,8 +31,6 @@ from familiar_cli.writing.writer.page_text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.writer.grounds import ShownFile
     from familiar_cli.writing.writer.rails import JudgedBatch

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from msgspec import Struct, field
@@ -15,9 +17,6 @@ from familiar_cli.llm.asking import Spent, values_in
 from familiar_cli.store.memory.layout import SESSIONS_DIR, TOPICS_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
-
     from familiar_cli.llm.types import Completion
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.writing.review.pending import FileChange

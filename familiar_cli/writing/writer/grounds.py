@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -38,9 +40,6 @@ from familiar_cli.writing.writer.contract import Batch
 from familiar_cli.writing.writer.lore import LoreRail, ShownLore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import date, datetime, tzinfo
-
     from familiar_cli.store.history.rows import Turn
 
 # A batch this full ends at the next quiet gap; an emptier one includes the next conversation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +16,6 @@ from familiar_cli.store.memory.pages.lines import KnownTexts
 from familiar_cli.store.memory.pages.links import way_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from familiar_cli.store.memory.store.store import MemoryStore
 
 RULE: Final = """\

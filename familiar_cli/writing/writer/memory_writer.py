@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property, partial
@@ -46,8 +47,6 @@ from familiar_cli.writing.writer.runs import Runs, marker_text, reconcile_histor
 from familiar_cli.writing.writer.settings import WriterSettings, expect_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.store.history.store import HistoryStore

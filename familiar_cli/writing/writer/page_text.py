@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base import markdown
@@ -20,8 +21,6 @@ from familiar_cli.store.memory.pages.lines import (
 from familiar_cli.store.memory.pages.visible_lines import is_of_source, private_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from familiar_cli.store.memory.pages.lines import Numbering, TurnRange
     from familiar_cli.writing.writer.contract import Operation, ProposedLine
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,9 +38,6 @@ from familiar_cli.writing.writer.grounds import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from datetime import tzinfo
-
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.memory.store.store import MemoryStore

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,9 +25,6 @@ from familiar_cli.store.memory.pages.relations import kinds_of, line_of, relatio
 from familiar_cli.store.search.who_when import states_limit
 from familiar_cli.writing.writer.contract import KINDS, REWRITES, Operation, ProposedLine, Refusal
 from familiar_cli.writing.writer.grounds import Grounds, Person, stems_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 class UnrelatedError(Exception):

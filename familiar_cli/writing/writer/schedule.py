@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +14,6 @@ from familiar_cli.sync import turns_outgoing as outgoing
 from familiar_cli.sync.turns_outgoing import SAID_HERE, count_settled
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from familiar_cli.base.config.schema import MemoryWriterSettings
     from familiar_cli.base.errors import FamiliarError
     from familiar_cli.store.history.store import HistoryStore

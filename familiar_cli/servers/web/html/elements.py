@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date, datetime, tzinfo
 from functools import cache, lru_cache
 from html import escape
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import jinja2
 
 from familiar_cli.base.text import counted, one_line, size_words
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.times.when import day_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Controls, lone surrogates, and marks that reorder or hide text are shown by their numbers. Joiners
 # are not among them, since emoji and several scripts need them.

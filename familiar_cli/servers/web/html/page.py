@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +16,6 @@ from familiar_cli.servers.web.html.elements import Html, environment, joined
 from familiar_cli.servers.web.html.pictures import NARROW, WIDE, flows_of, lay_out, sankey_svg
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import SimpleNamespace
 
     from familiar_cli.context.trace import Trace

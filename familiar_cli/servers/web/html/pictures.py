@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from math import atan2, cos, pi, sin
 from textwrap import wrap
@@ -18,8 +19,6 @@ from familiar_cli.servers.web.html.elements import Html, environment
 from familiar_cli.store.memory.relation_index import LINKS, Edge, GraphPage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from familiar_cli.actions.memory.graph import Around
     from familiar_cli.context.trace import Trace
 

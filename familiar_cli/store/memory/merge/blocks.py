@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -20,9 +21,6 @@ from familiar_cli.base.markdown import TextLine, body_start, bullet, comments, s
 from familiar_cli.base.text import changed_blocks, fold, matching_blocks, sha256_of
 from familiar_cli.store.memory.pages.lines import without_references
 from familiar_cli.store.memory.pages.visible_lines import is_damaged, private_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 class Clash(Struct, frozen=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -36,8 +37,6 @@ from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.front_matter import read_front_matter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.memory.store.transactions import Transaction
 

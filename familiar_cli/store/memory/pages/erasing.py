@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Collection, Container, Iterator
 from functools import cached_property
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -16,9 +17,6 @@ from familiar_cli.base.who.visibility import person_scope
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.lines import citations_in
 from familiar_cli.store.memory.pages.visible_lines import owned_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterator
 
 _ARCHIVES: Final = frozenset(
     {layout.SESSIONS_DIR, layout.DIGEST_DIR, layout.SIGNIFICANT_DIR, *layout.PERIOD_DIRS}

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
+from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -38,9 +40,6 @@ from familiar_cli.base.markdown import (
 from familiar_cli.store.memory.pages import lines, visible_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import date
-
     from familiar_cli.base.who.visibility import Viewer
 
 _CITING: Final = re.compile(rf"<!-- turns? {lines.BODY} -->")

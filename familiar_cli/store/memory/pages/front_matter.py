@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,9 +27,6 @@ from familiar_cli.base.markdown import (
     without_marker,
 )
 from familiar_cli.store.memory.layout import SELF_DIR
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Value = str | list[Any] | dict[str, Any]
 """A scalar as written, without quotes; or nested lists and maps."""

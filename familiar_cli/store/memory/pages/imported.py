@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.store.memory.layout import LORE_DIR, PERIOD_DIRS, SELF_DIR, is_hidden
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import date
-    from pathlib import Path
 
 _LEDGERS: Final = (".imported", ".imported/vaults")  # without the first there is no second
 _LEDGER: Final = ".ledger.json"

@@ -7,16 +7,13 @@ it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 from urllib.parse import quote
 
 from familiar_cli.base.markdown import TextLine, as_paragraph, bullet, replace_spans, scan
 from familiar_cli.base.text import split_sentences
 from familiar_cli.store.memory.pages.lines import normal_line, without_references
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
 
 _PLAIN: Final = ":/@.,+-_#!~"
 _TAG: Final = re.compile(r"\[(chat|via):([^\]\n]*)\]")

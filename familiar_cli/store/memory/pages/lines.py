@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -19,11 +21,6 @@ from familiar_cli.base import markdown
 from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.base.text import fold, harmless
 from familiar_cli.base.who.visibility import OWNERS, PUBLIC, Viewer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import date
-
 
 _INSTANCE: Final = r"[a-z0-9]++(?:-[a-z0-9]++)*+"
 _ONE: Final = rf"(?:{_INSTANCE}:)?+[0-9]{{1,19}}+"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
@@ -31,7 +32,6 @@ from familiar_cli.store.memory.store.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from re import Match
 
     from familiar_cli.store.memory.store.store import MemoryStore

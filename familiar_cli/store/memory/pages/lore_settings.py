@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -12,8 +13,6 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from familiar_cli.store.memory.store.store import MemoryStore
 
 LORE_SETTINGS: Final = ".lorebook.json"

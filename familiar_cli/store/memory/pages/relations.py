@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -37,8 +38,6 @@ from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.front_matter import listed_aliases
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
     from familiar_cli.store.memory.store.files import Omission
     from familiar_cli.store.memory.store.store import MemoryStore
 

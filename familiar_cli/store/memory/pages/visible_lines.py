@@ -6,6 +6,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import cache
 from itertools import pairwise
@@ -38,8 +39,6 @@ from familiar_cli.store.memory.layout import (
 from familiar_cli.store.memory.pages.lines import only_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from familiar_cli.base.who.visibility import Evidence
 
 _PRIVATE: Final = re.compile(r"<!-- private ([^\s<>]+) -->")

@@ -11,8 +11,11 @@ import re
 import stat
 import sys
 import unicodedata
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -20,12 +23,6 @@ from familiar_cli.base import errors, files
 from familiar_cli.base.files import TEMP_PREFIX, FileStamp, is_misspelled, read_plain
 from familiar_cli.base.text import fold, nearest, sha256_of, typed
 from familiar_cli.store.memory.layout import PRIVATE_DIRS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-    from pathlib import Path
-
 
 MISSING: Final = "missing"
 """As `expect`: the file must not exist yet."""

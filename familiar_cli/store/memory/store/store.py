@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -22,8 +23,6 @@ from familiar_cli.store.memory.store import files
 from familiar_cli.store.memory.store.files import MISSING, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from familiar_cli.store.memory.store.transactions import Transaction, WritePlan
 
     OnChange = Callable[[tuple[str, ...]], None]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -29,10 +30,6 @@ from familiar_cli.base.files import (
 from familiar_cli.base.text import fold, fold_all, sha256_of, typed
 from familiar_cli.store.memory.layout import INDEX_DIR, PEOPLE_DIR, standard_name_blocked_by
 from familiar_cli.store.memory.store import files
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
 
 _T = TypeVar("_T")
 

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -36,8 +37,6 @@ from familiar_cli.store.memory.store.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import regex
 
 
