@@ -91,7 +91,7 @@ class NewOrders(Exception):  # noqa: N818  # no error: the run begins again once
 
     Args:
         orders: Orders not carried out here yet.
-        heads: Versions of the memory that comply with them.
+        heads: Commits that give them.
     """
 
     def __init__(self, orders: tuple[ForgetOrder, ...], heads: tuple[str, ...]) -> None:
@@ -284,7 +284,7 @@ class _Run:
         elif self._fetch.new_orders:
             raise NewOrders(tuple(self._fetch.new_orders.values()), tuple(self._fetch.new_heads))
         self._check_own_id(there)
-        shared = self._fetch.fetch_branches(before)
+        shared = self._fetch.fetch_branches(before, there)
         heads = {**remotes.heads_in(there), **shared}
         pulled = self._count(heads.values(), before.values())
         outcome, turns_in = Outcome(), 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -15,7 +15,7 @@ from familiar_cli.base.errors import (
     RefLimitError,
     RemoteDamagedError,
 )
-from familiar_cli.store.journal.repository import decode_commit, translate_errors
+from familiar_cli.store.journal.repository import decode_commit, translate_errors, walk_ancestors
 from familiar_cli.sync import remotes
 from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.journal_epochs import EpochCheck, dead_commits, first_commit
@@ -46,7 +46,7 @@ class RemoteFetch(Struct, kw_only=True):
         aside: Refs that cannot be accepted.
         admission: Instances whose changes are accepted.
         new_orders: Forget orders not carried out here yet, by id.
-        new_heads: Versions of the memory that comply with them.
+        new_heads: Commits that give them.
         notes: User-facing notes.
     """
 
@@ -83,8 +83,8 @@ class RemoteFetch(Struct, kw_only=True):
                     raise
             else:
                 break
-        there = self._without_rollbacks(there, before)
-        if not self.dry_run:
+        there = self._without_rollbacks(self._without_waiting(there), before)
+        if not (self.dry_run or self.new_orders):
             with translate_errors(self.exchange.repository.path):
                 self._seen_refs.note(there)
         return there
@@ -119,7 +119,7 @@ class RemoteFetch(Struct, kw_only=True):
             if one.is_final and now.get(ref) == one.id and ref != self.adopt
         }
         there = {ref: id_ for ref, id_ in there.items() if ref not in self.aside}
-        new = {ref: id_ for ref, id_ in there.items() if not self._is_accepted(ref, id_)}
+        new = {ref: id_ for ref, id_ in there.items() if not self.exchange.has(id_)}
         if not new:
             return there
         self.progress(f"fetching from {self.transport.address}")
@@ -128,60 +128,74 @@ class RemoteFetch(Struct, kw_only=True):
             if isinstance(self.transport, PathRemote):
                 self.transport.report_damage(is_damaged=False)
         except (RemoteDamagedError, AnotherFamiliarError) as error:
-            known = (RefLimitError, AnotherFamiliarError, OlderEpochError, OrderWaitsError)
+            known = (RefLimitError, AnotherFamiliarError, OlderEpochError)
             if not is_last and not isinstance(error, known):
                 raise  # while others push, a ref may appear before its objects
             self._fetch_apart(new, has_known=len(new) < len(there), error=error)
         return {ref: id_ for ref, id_ in there.items() if ref not in self.aside}
 
     def _fetch(self, refs: Mapping[str, str]) -> None:
-        wants = sorted(id_ for id_ in set(refs.values()) if not self.exchange.has(id_))
+        wants = sorted(set(refs.values()))
         with self.exchange.incoming() as incoming:
-            if wants:
-                self.transport.fetch(wants, self._haves(), incoming)
+            self.transport.fetch(wants, self._haves(), incoming)
             self._check_familiar(remotes.heads_in(refs).values(), incoming)
-            self._check_epoch(refs, incoming)
-            if wants:
-                incoming.accept(wants)
+            for ref, id_ in refs.items():
+                if ref.startswith(remotes.TURNS_REFS):
+                    self.epoch.check_turns(incoming.read, id_, _instance_of(ref))
+                else:
+                    self.epoch.check_memory(incoming.read, id_)
+            incoming.accept(wants)
 
-    def _is_accepted(self, ref: str, id_: str) -> bool:
-        """Tell whether a commit is here and, if it is of a memory, was checked before."""
-        if not self.exchange.has(id_):
-            return False
-        if not ref.startswith(remotes.MEMORY_REFS):
-            return True
-        seen = set[str]().union(*remotes.newest_seen(self.exchange.repository).values())
-        head = str(self.exchange.repository.head())
-        return id_ in seen or self.exchange.leads_to(id_, head)
+    def _without_waiting(self, there: Mapping[str, str]) -> dict[str, str]:
+        """Set aside the refs whose orders to forget wait, and note the orders that need not wait.
 
-    def _check_epoch(self, refs: Mapping[str, str], incoming: IncomingObjects) -> None:
-        """Find new forget orders, and refuse refs that ignore those carried out here.
-
-        Raises:
-            OlderEpochError: A ref ignores an order, or its machine may not give orders yet.
+        All that may be merged passes here, whether or not its objects were here before. What was
+        merged already is looked at again, in case an order in it was never carried out.
         """
-        for ref, id_ in refs.items():
-            instance = _instance_of(ref)
-            if ref.startswith(remotes.TURNS_REFS):
-                self.epoch.check_turns(incoming.read, id_, instance)
-                continue
-            for order in self.epoch.new_in_memory(incoming.read, id_):
-                if self.admission.trust.get(instance, Trust.known) is not Trust.known:
-                    raise OrderWaitsError(
-                        f"it asks to forget a person; `familiar sync allow {instance}` "
-                        "lets that happen here as well"
-                    )
+        head = str(self.exchange.repository.head())
+        heads = {remotes.MEMORY_REFS + one: id_ for one, id_ in remotes.heads_in(there).items()}
+        heads.pop(remotes.MEMORY_REFS + self.instance().id, None)
+        read = self.exchange.repository.objects.read
+        waiting: dict[str, str] = {}
+        for commit, order in self.epoch.unmet(read, {head, *heads.values()}).items():
+            refs = {ref: id_ for ref, id_ in heads.items() if self.exchange.leads_to(commit, id_)}
+            if self.exchange.leads_to(commit, head):
+                giver = decode_commit(commit, read(commit)).instance or self.instance().began
+                refs[remotes.MEMORY_REFS + giver] = commit
+            if any(map(self._may_order, refs)):
                 self.new_orders[order.id] = order
-                self.new_heads.append(id_)
+                self.new_heads.append(commit)
+            else:
+                waiting |= refs
+        for ref, id_ in waiting.items():
+            reason = (
+                f"it asks to forget a person; `familiar sync allow {_instance_of(ref)}` lets that "
+                "happen here as well"
+            )
+            self.aside[ref] = remotes.RefAside(
+                ref, id_, reason, is_final=False, code=OrderWaitsError.code
+            )
+        return {ref: id_ for ref, id_ in there.items() if ref not in waiting}
 
-    def fetch_branches(self, before: Mapping[str, str]) -> dict[str, str]:
+    def _may_order(self, ref: str) -> bool:
+        return self.admission.trust.get(_instance_of(ref), Trust.known) is Trust.known
+
+    def fetch_branches(self, before: Mapping[str, str], there: Mapping[str, str]) -> dict[str, str]:
         """Fetch commits made with git on `main`, and return it if it continues this memory.
 
         Rewriting such a branch removes nothing: what was merged is pushed again.
+
+        Args:
+            before: The refs that were seen last.
+            there: The trusted refs.
         """
         result = {}
+        heads = [str(self.exchange.repository.head()), *remotes.heads_in(there).values()]
         for ref, id_ in list(self.branches.items()):
-            if id_ is None or not (self.exchange.has(id_) or self._fetch_commit(ref, id_)):
+            if id_ is None:
+                continue
+            known = {id_} if id_ in heads else set(walk_ancestors(heads, self.exchange.parents))
+            if id_ not in known and not self._fetch_commit(ref, id_, known):
                 continue
             result[ref] = id_
             old = before.get(ref)
@@ -195,8 +209,14 @@ class RemoteFetch(Struct, kw_only=True):
                 self._seen_refs.note(result)
         return result
 
-    def _fetch_commit(self, ref: str, id_: str) -> bool:
-        """Fetch a commit made with git; tell whether it continues this memory."""
+    def _fetch_commit(self, ref: str, id_: str, known: Container[str]) -> bool:
+        """Fetch a commit made with git; tell whether it continues this memory.
+
+        Args:
+            ref: The branch.
+            id_: The commit.
+            known: Commits that need no check.
+        """
         if ref in self.aside:
             del self.branches[ref]
             return False
@@ -204,20 +224,24 @@ class RemoteFetch(Struct, kw_only=True):
         problem, is_final, code = "it does not continue this memory", False, ""
         try:
             with self.exchange.incoming() as incoming:
-                self.transport.fetch([id_], self._haves(), incoming)
+                wants = [] if self.exchange.has(id_) else [id_]
+                if wants:
+                    self.transport.fetch(wants, self._haves(), incoming)
                 if is_plain := self._is_plain(ref, id_, incoming):
                     self.notes.append(
                         f"{shown_ref(ref)} at {self.name!r} had commits from elsewhere; they are"
                         " part of the memory's history now"
                     )
                 if is_plain or incoming.goes_on(id_):
-                    if not self._admits(incoming.instances(id_)):
+                    if not is_plain:
+                        self.epoch.check_memory(incoming.read, id_)
+                    if not self._admits(incoming.instances(id_, known)) or self.epoch.unmet(
+                        incoming.read, [id_]
+                    ):  # the machine that gives an order will push it itself
                         del self.branches[ref]
                         return False
-                    if not is_plain and self.epoch.new_in_memory(incoming.read, id_):
-                        del self.branches[ref]  # its machine will push the order itself
-                        return False
-                    incoming.accept([id_])
+                    if wants:
+                        incoming.accept(wants)
                     return True
         except RemoteDamagedError as error:
             problem, code = str(error), error.code
@@ -264,8 +288,7 @@ class RemoteFetch(Struct, kw_only=True):
         aside = [self.aside[ref] for ref in refs if ref in self.aside]
         is_foreign = isinstance(error, AnotherFamiliarError)
         if len(aside) == len(refs) and (
-            (is_foreign and not has_known)
-            or not (any(o.is_final for o in aside) or isinstance(error, OrderWaitsError))
+            (is_foreign and not has_known) or not any(one.is_final for one in aside)
         ):
             raise error
 

@@ -509,9 +509,12 @@ class FolderTransport:
         return bool(refs)
 
     def _known_refs(self) -> dict[str, str]:
-        """Return the refs, without a `main` that was not accepted here."""
-        there = self.refs().items()
-        return {ref: id_ for ref, id_ in there if ref != MAIN_REF or self._exchange.has(id_)}
+        """Return the refs, without a `main` that is not part of the memory here."""
+        there, exchange = dict(self.refs()), self._exchange
+        main = there.get(MAIN_REF, "")
+        if not (exchange.has(main) and exchange.leads_to(main, str(exchange.repository.head()))):
+            there.pop(MAIN_REF, None)
+        return there
 
     def close(self) -> None:
         """See `Transport`."""

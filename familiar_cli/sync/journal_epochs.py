@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import OlderEpochError
+from familiar_cli.base.errors import BadInputError, OlderEpochError
 from familiar_cli.base.files import read_plain, remove
 from familiar_cli.base.text import bare_lines, fold_all
 from familiar_cli.base.times import clock
@@ -440,14 +440,17 @@ def first_commit(read: Read, head: str) -> str:
     return first_id(at, read(at))
 
 
+def order_commits(read: Read, heads: Iterable[str]) -> Iterator[tuple[str, ForgetOrder]]:
+    """Yield each commit that starts an epoch, with its order, among `heads` and their ancestors."""
+    for id_ in walk_ancestors(heads, lambda one: parents_of(read(one))):
+        for line in orders_in(read(id_)):
+            with suppress(BadInputError):  # a person's own words in a message of git
+                yield id_, ForgetOrder.from_line(line)
+
+
 def memory_orders(read: Read, head: str) -> tuple[ForgetOrder, ...]:
     """Return the orders that a version of the memory complies with."""
-    orders = {
-        order.id: order
-        for id_ in walk_ancestors([head], lambda one: parents_of(read(one)))
-        for order in map(ForgetOrder.from_line, orders_in(read(id_)))
-    }
-    return tuple(orders.values())
+    return tuple({order.id: order for _, order in order_commits(read, [head])}.values())
 
 
 def turn_orders(read: Read, head: str, instance: str) -> tuple[ForgetOrder, ...]:
@@ -468,18 +471,21 @@ class EpochCheck(Struct, frozen=True):
     repository: Repository
     orders: Collection[ForgetOrder] = ()
 
-    def new_in_memory(self, read: Read, head: str) -> tuple[ForgetOrder, ...]:
-        """Return the orders in a version that were not carried out here yet.
+    def unmet(self, read: Read, heads: Iterable[str]) -> dict[str, ForgetOrder]:
+        """Return the orders that were not carried out here yet, by the commit that gives them."""
+        known = {order.id for order in self.orders}
+        return {id_: one for id_, one in order_commits(read, heads) if one.id not in known}
+
+    def check_memory(self, read: Read, head: str) -> None:
+        """Refuse a version that lacks an order carried out here, or follows a replaced version.
 
         Raises:
-            OlderEpochError: It lacks a known order, or descends from a replaced version.
+            OlderEpochError: It does.
         """
-        orders = memory_orders(read, head)
-        self._check(orders)
+        self._check(memory_orders(read, head))
         dead = dead_commits(self.repository)
         if dead and not dead.isdisjoint(walk_ancestors([head], lambda one: parents_of(read(one)))):
             raise OlderEpochError(_BEHIND)
-        return self._new(orders)
 
     def check_turns(self, read: Read, head: str, instance: str) -> None:
         """Refuse turns that lack an order carried out here.
@@ -492,7 +498,3 @@ class EpochCheck(Struct, frozen=True):
     def _check(self, found: Collection[ForgetOrder]) -> None:
         if {order.id for order in self.orders} - {order.id for order in found}:
             raise OlderEpochError(_BEHIND)
-
-    def _new(self, found: Collection[ForgetOrder]) -> tuple[ForgetOrder, ...]:
-        known = {order.id for order in self.orders}
-        return tuple(order for order in found if order.id not in known)

@@ -9,6 +9,7 @@ import pytest
 
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.events import set_branch
+from familiar_cli.sync.fetching import RemoteFetch
 from tests.cli.test_sync import Home
 from tests.support.forging import AT, forge, turn
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand
@@ -126,6 +127,51 @@ def test_an_order_in_a_folder_waits_until_its_machine_is_allowed(first, tmp_path
     first.run("sync")
     assert shown(first, "public") == ["hello all", "[forgotten]"]
     home.run("sync")
+
+
+@pytest.fixture
+def order(first, second) -> str:
+    """The machine of an order to forget Nela, who spoke on the first machine."""
+    first.run("hear", "I am Nela", "--as", "discord:42", "--name", "Nela", "--channel", "public")
+    for home in (first, second):
+        home.run("sync")
+    second.run("people", "forget", "Nela", "--yes")
+    second.run("sync", exit_code=7)
+    return own_id(second)
+
+
+def test_an_order_that_could_not_be_carried_out_is_tried_again(first, order) -> None:
+    first.run("sync", "allow", order)
+    orders = first.path / ".forgotten.json"
+    orders.write_text("{")
+    assert "is damaged" in first.run("sync", exit_code=5).stderr
+    orders.unlink()
+    assert shown(first, "public") == ["hello all", "I am Nela"]
+    first.run("sync")
+    assert shown(first, "public") == ["hello all", "[forgotten]"]
+
+
+def test_an_order_of_a_blocked_machine_does_not_come_by_way_of_main(first, order) -> None:
+    first.run("sync", "allow", order)
+    assert "would forget a person" in first.run("sync", "--dry-run").stderr
+    first.run("sync", "block", order)
+    assert first.data("sync")["pulled"] == 0
+    assert shown(first, "public") == ["hello all", "I am Nela"]
+
+
+def test_an_order_merged_without_being_carried_out_is_found(first, order, monkeypatch) -> None:
+    with monkeypatch.context() as before:  # a mistake of an earlier version
+        before.setattr(RemoteFetch, "_without_waiting", lambda _, there: dict(there))
+        first.run("sync")
+    assert shown(first, "public") == ["hello all", "I am Nela"]
+    assert "was merged, but never carried out" in first.run("doctor", exit_code=7).stdout
+    waits = first.run("sync", exit_code=7)
+    assert f"`familiar sync allow {order}` lets that happen here" in waits.stdout
+    assert shown(first, "public") == ["hello all", "I am Nela"]
+    first.run("sync", "allow", order)
+    first.run("sync")
+    assert shown(first, "public") == ["hello all", "[forgotten]"]
+    first.run("sync")
 
 
 def test_only_a_known_machine_is_allowed_or_blocked(first) -> None:

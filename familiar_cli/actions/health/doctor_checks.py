@@ -22,6 +22,7 @@ from familiar_cli.base.text import counted, fold, one_line, shorten_list, typed
 from familiar_cli.base.times.clock import elapsed_s, iso, now, parse_iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.history.forgetting import orders_of
 from familiar_cli.store.history.marks import marked_count, removed_turns
 from familiar_cli.store.history.schema import find_damage, foreign_objects
 from familiar_cli.store.history.store import HistoryStore
@@ -320,10 +321,18 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def forgetting(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Check that forgetting a person was not cut off."""
+    """Check that every order to forget a person was carried out."""
+    from familiar_cli.sync.journal_epochs import EpochCheck
+
     if is_plain(target.paths.forgetting):
         mend = "Any command that opens the familiar completes it, or says what prevents that."
         yield fail("`people forget` was interrupted and is not complete", mend)
+        return
+    with Familiar(target.paths) as familiar, closing(familiar.journal.repository) as journal:
+        check = EpochCheck(journal, orders_of(familiar.history))
+        if (head := journal.head()) and check.unmet(journal.objects.read, [head]):
+            mend = "Run `familiar sync`: it carries it out, or names the machine to allow first."
+            yield fail("An order to forget a person was merged, but never carried out", mend)
 
 
 def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -408,18 +408,17 @@ class IncomingObjects:
             at = self._before(at)
         return at is not None
 
-    def instances(self, commit: str) -> set[str]:
-        """Return the authors of a commit and of its ancestors that the journal lacks.
+    def instances(self, commit: str, known: Container[str]) -> set[str]:
+        """Return the authors of a commit and of its ancestors that are not `known`.
 
         Raises:
             FamiliarError: A commit in between is missing or damaged.
         """
-        is_known = self._journal.objects.has
 
         def new_parents(id_: str) -> Iterable[str]:
-            return () if is_known(id_) else parents_of(self._objects.read(id_))
+            return () if id_ in known else parents_of(self._objects.read(id_))
 
-        new = (id_ for id_ in walk_ancestors([commit], new_parents) if not is_known(id_))
+        new = (id_ for id_ in walk_ancestors([commit], new_parents) if id_ not in known)
         return {decode_commit(id_, self._objects.read(id_)).instance for id_ in new}
 
     def _before(self, commit: str) -> str | None:
