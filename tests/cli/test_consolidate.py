@@ -18,6 +18,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.store import WRITER, HistoryStore
 from tests.support.cases import each
 from tests.support.server import Say, bad_key
+from tests.support.serving import serving
 from tests.support.world import data, live, run
 
 REPLY = json.dumps(
@@ -265,6 +266,15 @@ def test_a_program_of_the_persons_own_is_told_of_a_digest(week, serve, tmp_path)
     assert not told.exists()
     run("distill", "mid")
     assert told.read_text().startswith("ada: the mid digest was made (")
+
+
+def test_a_notification_does_not_tell_a_program_whether_a_page_is_private(week, serve) -> None:
+    serve(Say(REPLY))
+    run("config", "set", "distill.notify", "/no/such/program")
+    run("memory", "unpublish", f"sessions/{WEEK[0]}-evening.md")
+    with serving() as server:
+        server.client.post("/distill/short")
+        assert "could not be run" in server.client.post("/distill/mid").json()["notification"]
 
 
 def test_a_notification_that_fails_is_told_of_and_nothing_more(week, serve) -> None:

@@ -63,13 +63,20 @@ class Consolidation:
     Args:
         now: The current time; None for the real one.
         shelf: The private scope whose digests are made; None for the public ones.
+        notifies: Whether `distill.notify` is run.
     """
 
     def __init__(
-        self, familiar: Familiar, now: datetime | None = None, shelf: PrivateShelf | None = None
+        self,
+        familiar: Familiar,
+        now: datetime | None = None,
+        shelf: PrivateShelf | None = None,
+        *,
+        notifies: bool = True,
     ) -> None:
         self._familiar = familiar
         self._shelf = shelf
+        self._notifies = notifies
         set_to = familiar.config.consolidation
         self.today = Today(now or clock.now(), familiar.zone, set_to.cutoff_hour)
         self._composers: dict[tuple[str, str], Composer] = {}
@@ -146,7 +153,7 @@ class Consolidation:
     ) -> tuple[digests.DigestResult, str]:
         """Make a digest and run the person's hook; return the digest, and the hook's error.
 
-        The hook is not run for digests of private scopes.
+        The hook is not run for the digests of `private`.
 
         Raises:
             FamiliarError: As `Distiller.make`.
@@ -160,10 +167,9 @@ class Consolidation:
         problem = ""
         set_to = self._familiar.config.distill
         if self._shelf:
-            return replace(
-                digest, rel_path=path_in_scope(digest.rel_path, self._shelf.scope)
-            ), problem
-        if digest.outcome in {"made", "held"} and name != "short" and not how.dry_run:
+            digest = replace(digest, rel_path=path_in_scope(digest.rel_path, self._shelf.scope))
+        is_new = digest.outcome in {"made", "held"} and name != "short" and not how.dry_run
+        if is_new and self._notifies:
             what = "awaits review" if digest.outcome == "held" else f"{digest.tokens:,} tokens"
             problem = await asyncio.to_thread(
                 digests.run_notifier,
@@ -175,7 +181,8 @@ class Consolidation:
 
     def private(self) -> list[Consolidation]:
         """Return an instance for each private scope."""
-        return [Consolidation(self._familiar, self.today.now, one) for one in self._shelves()]
+        now = self.today.now
+        return [Consolidation(self._familiar, now, s, notifies=False) for s in self._shelves()]
 
     def _shelves(self) -> list[PrivateShelf]:
         return private_shelves(self._familiar.memory, self._familiar.privacy.program())
