@@ -18,7 +18,7 @@ from familiar_cli.store import fts
 from familiar_cli.store.history import recall as fulltext
 from familiar_cli.store.history.recall import recall
 from familiar_cli.store.history.selection import TurnFilter
-from familiar_cli.store.memory.layout import LORE_DIR
+from familiar_cli.store.memory.layout import LORE_DIR, told_path
 from familiar_cli.store.memory.pages.lines import shown_between, turn_ids
 from familiar_cli.store.memory.pages.visible_lines import numbered_text, private_spans
 from familiar_cli.store.search.embedder import EmbedderError
@@ -81,8 +81,8 @@ def search_memories(
         known = best.get(hit.rel_path)
         if known is None or hit.score > known.score:
             best[hit.rel_path] = hit
-    ranked = sorted(best.values(), key=lambda hit: (-hit.score, hit.rel_path))[: options.k]
-    found = replace(results[0], hits=tuple(ranked), notes=_result_notes(results))
+    ranked = sorted(best.values(), key=lambda h: (-h.score, told_path(h.rel_path, viewer)))
+    found = replace(results[0], hits=tuple(ranked[: options.k]), notes=_result_notes(results))
     return replace(found, notes=tuple(filter(None, (found.caution, *found.notes))))
 
 

@@ -236,9 +236,8 @@ def search(
     with familiar, show_totals(out) as report:
         if not past:
             result = familiar.finder.search(question, options, report)
-            if not viewer.is_owner:
-                told = tuple(hit._replace(rel_path=told_path(hit.rel_path)) for hit in result.hits)
-                result = replace(result, hits=told)
+            told = (hit._replace(rel_path=told_path(hit.rel_path, viewer)) for hit in result.hits)
+            result = replace(result, hits=tuple(told))
             lore = [hit.rel_path for hit in result.hits if hit.rel_path.startswith(LORE_DIR)]
             if lore:
                 from familiar_cli.actions.memory.search import kept_back

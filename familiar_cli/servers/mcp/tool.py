@@ -124,7 +124,7 @@ class Caller(Struct, frozen=True):
 
     def told(self, rel_path: str) -> str:
         """Return the path by which the caller knows a page."""
-        return rel_path if self.viewer.is_owner else told_path(rel_path)
+        return told_path(rel_path, self.viewer)
 
     def files(self, directory: str = "") -> list[MemoryEntry]:
         """List the memories of which the caller may see anything, by the paths that it knows."""

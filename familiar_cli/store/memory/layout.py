@@ -13,6 +13,7 @@ from familiar_cli.base.times import clock
 from familiar_cli.base.who.visibility import (
     PUBLIC,
     SHARED,
+    Viewer,
     channel_scope,
     person_scope,
     split_scope,
@@ -263,9 +264,13 @@ def path_without_scope(rel_path: str) -> str:
     return f"{directory}/{rest.partition('/')[2]}"
 
 
-def told_path(rel_path: str) -> str:
-    """Return the path by which others than the owner know a page: never that it is one apart."""
-    return path_without_scope(rel_path) if scope_of_path(rel_path) == SHARED else rel_path
+def told_path(rel_path: str, viewer: Viewer | None = None) -> str:
+    """Return the path by which `viewer`, or anybody but the owner, knows a page.
+
+    Only the owner is told that a public page stands apart from a private one.
+    """
+    is_hidden = scope_of_path(rel_path) == SHARED and not (viewer and viewer.is_owner)
+    return path_without_scope(rel_path) if is_hidden else rel_path
 
 
 def people_path(slug: str) -> str:

@@ -289,7 +289,8 @@ def make_hits(
         )
         for id_, file in files.items()
     }
-    paths = {id_: file.rel_path for id_, file in files.items()}
+    # Ties are broken by the paths that the viewer knows; others would tell of private pages.
+    paths = {id_: told_path(file.rel_path, options.viewer) for id_, file in files.items()}
     ranked: list[_Ranked] = [
         (-(share * relevance + of_files[line[2]]), paths[line[2]], line[0], number, relevance)
         for number, (line, relevance) in enumerate(zip(scorer.lines, relevances, strict=True))
@@ -301,14 +302,15 @@ def make_hits(
     found: list[Hit] = []
     taken: set[str] = set()
     writer = _Writer(connection, store, query, options)
-    for negative, rel_path, _, number, relevance in ranked:
+    for negative, path, _, number, relevance in ranked:
         if len(found) == options.k or -negative < options.min_score:
             break
-        if rel_path in taken:
+        if path in taken:
             continue
         scored = scorer.explain(number, relevance)
-        hit = writer.hit(scored, files[scored.line.document_id], -negative)
-        text = writer.text_of(rel_path) or ""
+        file = files[scored.line.document_id]
+        hit = writer.hit(scored, file, -negative)
+        text = writer.text_of(file.rel_path) or ""
         is_there = hit.text == text[hit.char_start : hit.char_end]
         counts = options.judge(hit, text) if is_there and options.judge else is_there
         if counts is None:
@@ -316,18 +318,18 @@ def make_hits(
         if counts:
             found.append(hit)
             if not options.lines:
-                taken.add(rel_path)
+                taken.add(path)
     return tuple(found)
 
 
 def _with_second_lines(ranked: list[_Ranked], share: float) -> list[_Ranked]:
     """Add a share of the relevance of each file's second best line to all lines of the file."""
     of_file: dict[str, list[float]] = {}
-    for _, rel_path, _, _, relevance in ranked:
-        of_file.setdefault(rel_path, []).append(relevance)
+    for _, path, _, _, relevance in ranked:
+        of_file.setdefault(path, []).append(relevance)
     gains = {
-        rel_path: share * max(sorted(some)[-2], 0.0) if len(some) > 1 else 0.0
-        for rel_path, some in of_file.items()
+        path: share * max(sorted(some)[-2], 0.0) if len(some) > 1 else 0.0
+        for path, some in of_file.items()
     }
     return [
         (negative - gains[path], path, id_, number, relevance)
@@ -542,9 +544,8 @@ _FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that 
 
 def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
     """Tell whether `options` admit a file."""
-    within, viewer = options.within.strip("/"), options.viewer
-    rel_path = rel_path if viewer.is_owner else told_path(rel_path)
-    if within and rel_path != within and not rel_path.startswith(within + "/"):
+    within, told = options.within.strip("/"), told_path(rel_path, options.viewer)
+    if within and told != within and not told.startswith(within + "/"):
         return False
     if rel_path in options.exclude:
         return False
@@ -573,7 +574,8 @@ def find_in_files(
         every = store.walk().files
         files = ((one.rel_path, int(one.modified.timestamp() * 1e9)) for one in every)
     holding = _files_holding(store, words, files, options.viewer)
-    found = sorted(holding, key=lambda f: (-f.share, -f.count, f.rel_path))
+    viewer = options.viewer
+    found = sorted(holding, key=lambda f: (-f.share, -f.count, told_path(f.rel_path, viewer)))
     hits: list[Hit] = []
     for number, file in enumerate(found):
         if file.share < options.min_score:

@@ -14,6 +14,7 @@ from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.text import counted
 from familiar_cli.base.times.clock import now, stopwatch_s, to_zone
 from familiar_cli.store import fts
+from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.search import hits, rank
 from familiar_cli.store.search.build import (
     RefreshResult,
@@ -198,8 +199,12 @@ def _named_paths(
             places.setdefault(document, (number, place))
     select = "SELECT id, rel_path FROM documents WHERE id IN"
     rows = rows_among(connection, select, places)
-    paths = [(places[id_], rel_path) for id_, rel_path in rows if rel_path not in options.exclude]
-    return tuple(dict.fromkeys(rel_path for _, rel_path in sorted(paths)))
+    paths = [
+        (places[id_], told_path(rel_path, options.viewer), rel_path)
+        for id_, rel_path in rows
+        if rel_path not in options.exclude
+    ]
+    return tuple(dict.fromkeys(rel_path for _, _, rel_path in sorted(paths)))
 
 
 class _Meaning(NamedTuple):

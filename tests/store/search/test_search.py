@@ -57,6 +57,17 @@ def test_files_that_are_not_indexed_yet_are_searched_for_the_words(world) -> Non
     assert found.hint == "familiar index build"
 
 
+@pytest.mark.parametrize("method", ["lexical", "grep"])
+def test_order_does_not_tell_others_which_pages_stand_apart_from_private_ones(
+    world, method
+) -> None:
+    for name in ("sessions/m.md", "sessions/@all/x.md"):
+        world.put(name, "# Evening\n\nThe quokka sleeps.\n")
+    how = {"method": method, "viewer": NOBODY}
+    assert world.paths("quokka", **how) == ["sessions/m.md", "sessions/@all/x.md"]
+    assert world.paths("quokka", **how, exclude=["sessions/@all/x.md"]) == ["sessions/m.md"]
+
+
 def test_others_are_not_told_how_many_files_there_are(world) -> None:
     world.put("a.md", "# Note\n\nOld tea.\n")
     found = world.ask("quokka", refresh_s=0.0, viewer=NOBODY)
