@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+from mcp import types
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.familiar_pool import FamiliarPool
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.base.config.home import FamiliarPaths
 
 _STDIN: Final = 0
+_LISTEN: Final = "subscriptions/listen"  # is never answered
 _READ_BYTES: Final = 64 * 1024
 _MOST_LINE_BYTES: Final = 32 * 1024 * 1024
 _ANSWERING_S: Final = 30  # for requests sent before the client closed its end
@@ -50,6 +53,7 @@ async def _serve(server: MemoryServer) -> None:
         lines = cast("Any", _lines(descriptor, requests))  # it is used with `async for` only
         try:
             async with stdio_server(stdin=lines) as (read, write):
+                requests.refuse = write.send
                 options = protocol.create_initialization_options()
                 await protocol.run(read, cast("Any", _Answers(write, requests)), options)
         except* BrokenPipeError:
@@ -60,26 +64,28 @@ class _OpenRequests:
     """Requests without an answer yet.
 
     The SDK's loop cancels what is under way as soon as its input ends. A client that sends all its
-    requests and closes its end must still be answered.
+    requests and closes its end must still be answered. The SDK skips what it cannot read, so that
+    is answered here.
     """
 
     def __init__(self) -> None:
+        self.refuse: Callable[[SessionMessage], Awaitable[None]] | None = None
         self._open: set[int | str] = set()
         self._changed = asyncio.Event()
 
-    def sent(self, line: str) -> None:
+    async def sent(self, line: str) -> None:
         """Note a message from the client."""
         try:
-            message = json.loads(line)
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
+            if self.refuse and (error := _error_of(line)):
+                await self.refuse(SessionMessage(error))
             return
-        if not isinstance(message, dict):
-            return
-        method, asked = message.get("method"), message.get("id")
-        if method == "notifications/cancelled" and isinstance(message.get("params"), dict):
-            self.answered(message["params"].get("requestId"))
-        elif method not in {None, "subscriptions/listen"} and isinstance(asked, int | str):
-            self._open.add(asked)
+        if isinstance(message, types.JSONRPCNotification):
+            if message.method == "notifications/cancelled":
+                self.answered((message.params or {}).get("requestId"))
+        elif isinstance(message, types.JSONRPCRequest) and message.method != _LISTEN:
+            self._open.add(message.id)
 
     def answered(self, asked: object) -> None:
         """Record that a request was answered, or needs no answer any more."""
@@ -96,6 +102,21 @@ class _OpenRequests:
                     await self._changed.wait()
         except TimeoutError:
             return
+
+
+def _error_of(line: str) -> types.JSONRPCError | None:
+    """Return the error for a line that is no message; None for a damaged answer."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        error = types.ErrorData(code=types.PARSE_ERROR, message="The line is not JSON")
+        return types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
+    fields = message if isinstance(message, dict) else {}
+    if fields.keys() & {"result", "error"}:
+        return None
+    asked = fields.get("id") if type(fields.get("id")) in {int, str} else None
+    error = types.ErrorData(code=types.INVALID_REQUEST, message="The line is no JSON-RPC message")
+    return types.JSONRPCError(jsonrpc="2.0", id=asked, error=error)
 
 
 class _Answers:
@@ -154,8 +175,9 @@ async def _lines(descriptor: int, requests: _OpenRequests) -> AsyncIterator[str]
     while (line := await waiting.get()) is not None:
         text = line.decode("utf-8", "replace")
         if text.strip():
-            requests.sent(text)
-            yield _whole(text)
+            text = _whole(text)
+            await requests.sent(text)
+            yield text
     await requests.all_answered()
 
 

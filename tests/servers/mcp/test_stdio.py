@@ -83,7 +83,14 @@ class Loud(f.Finder):
 f.Finder = Loud
 import familiar_cli.servers.mcp.stdio
 """
-JUNK = "\n\nnonsense\n[]\n" + '{"jsonrpc":"2.0","id":97,"method":"no/such"}\n'
+JUNK = """
+
+[]
+nonsense
+{"jsonrpc":"2.0","id":96}
+{"id":95,"error":1}
+{"jsonrpc":"2.0","id":97,"method":"no/such"}
+"""
 NOTES = "familiar://ada/memory/notes.md"
 
 
@@ -138,9 +145,11 @@ def test_stray_words_do_not_reach_standard_output(session):
     assert "EOFError" in session.err  # a child does not take the client's words
 
 
-def test_lines_that_are_no_messages_are_answered_or_passed_over(session):
+def test_lines_that_are_no_messages_are_answered_with_an_error(session):
     assert session.answers[98] == {"jsonrpc": "2.0", "id": 98, "result": {}}
-    assert "error" in session.answers[97]
+    codes = {asked: session.answers[asked]["error"]["code"] for asked in (None, 96, 97)}
+    assert codes == {None: -32700, 96: -32600, 97: -32601}
+    assert 95 not in session.answers  # a damaged answer of the client
 
 
 def test_a_client_of_an_older_protocol_is_told_of_a_change(session):
