@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from sqlite3 import OperationalError
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -53,6 +54,8 @@ SOME: Final = 4 * BATCH
 """How many pieces a search reads for the next one, after it has answered: about a second."""
 _AFTER_ALL: Final = 2**63 - 1  # as an id
 _MOST_AT_ONCE_BYTES: Final = 256 * 1024  # a file that takes a moment to split into passages
+_FEW_FILES: Final = 32  # that a prompt waits for, however busy the machine is, if they are small
+_FEW_BYTES: Final = 64 * 1024
 _MOST_KEPT: Final = 50_000  # pieces cached between questions, about 10 MB
 _CORES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)  # more at once are slower together
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
@@ -167,7 +170,8 @@ class EmbeddingIndex:
 
         Args:
             progress: Called with the files read.
-            within_s: After this time no further file is started; None for no limit.
+            within_s: After this time no further file is started; None for no limit. A few small
+                files are read however long it takes, unless it is 0.
 
         Raises:
             IndexUnusableError: The index cannot be written; the memory is untouched.
@@ -306,13 +310,14 @@ class EmbeddingIndex:
         viewer: Viewer | None = None,
     ) -> RefreshResult:
         """Like `refresh`, with an open connection; one who sees everything needs no new split."""
-        until_s = None if within_s is None else stopwatch_s() + within_s
+        until_s = inf if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
+        read_until_s = inf if within_s and _is_little(seen.suspects.values()) else until_s
         changed, unread = [], 0
         is_split = bool(seen.suspects) or viewer is None or not viewer.sees_everything
         split = self._split() if is_split else Split()
         for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
-            if until_s is not None and stopwatch_s() >= until_s:
+            if stopwatch_s() >= read_until_s:
                 unread = len(seen.suspects) - number
                 break
             if self._take_in(connection, rel_path, stamp, split):
@@ -332,13 +337,11 @@ class EmbeddingIndex:
         rules = self._rules()
         return Split(rules, rules.stamp())
 
-    def _split_again(
-        self, connection: sqlite3.Connection, split: Split, until_s: float | None
-    ) -> None:
+    def _split_again(self, connection: sqlite3.Connection, split: Split, until_s: float) -> None:
         """Split files anew that were split under other rules of privacy, while there is time."""
         select = "SELECT DISTINCT rel_path FROM documents WHERE rules != ? AND problem = ''"
         for (rel_path,) in connection.execute(select, (split.stamp,)).fetchall():
-            if until_s is not None and stopwatch_s() >= until_s:
+            if stopwatch_s() >= until_s:
                 return
             if stamp := scan.file_stamp(self.store.root / rel_path):
                 self._take_in(connection, rel_path, stamp, split)
@@ -506,6 +509,10 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
             **token_vectors.NONE,
         )
     return held[0] if held[0] != targets[0] else ""
+
+
+def _is_little(stamps: Collection[FileStamp]) -> bool:
+    return len(stamps) <= _FEW_FILES and sum(s.size_bytes for s in stamps) <= _FEW_BYTES
 
 
 def _newest_with_vector(connection: sqlite3.Connection) -> int:

@@ -48,6 +48,15 @@ def test_all_files_are_taken_in_and_none_is_read_twice(world) -> None:
     assert world.index.refresh().changed == ()
 
 
+@pytest.mark.parametrize(("files", "chars", "unread"), [(19, 900, 0), (40, 9, 40), (2, 60_000, 2)])
+def test_a_few_small_files_are_read_however_busy_the_machine_is(
+    world, files, chars, unread
+) -> None:
+    for number in range(files):
+        world.put(f"{number}.md", "tea " * (chars // 4))
+    assert world.index.refresh(within_s=1e-9).unread == unread
+
+
 def test_there_is_no_cap_on_the_number_of_files(world) -> None:
     for number in range(1010):
         world.put(f"lore/{number:04}.md", f"# Entry {number}\n")
