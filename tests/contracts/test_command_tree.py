@@ -119,12 +119,14 @@ def test_help_all_lists_every_command_but_the_hidden_names() -> None:
         ("how do I make a backup", "backup", "back-up.md"),
         ("is my data private", "memory publish", "privacy.md"),
         ("how do I move to another computer", "sync", "sync.md"),
+        ("voice", "", "channels.md"),
+        ("how do I delete a memory", "memory rm", "read-and-change-memory.md"),
     ],
 )
 def test_help_finds_commands_and_pages_by_what_they_say(words, command, page) -> None:
     found = json.loads(run("help", words, "--json").stdout)["data"]
     assert command in ["", *(one["command"] for one in found["commands"])]
-    assert page in "".join(one["path"] for one in found["pages"])
+    assert page in "".join(one["path"] for one in found["pages"][:2])
 
 
 @each("group", ["review", "memory", "people", "config", "job", "distill"])

@@ -26,10 +26,11 @@ _DOCS: Final = (_PACKAGE / "docs", _PACKAGE.parent / "docs")
 _FOLDER: Final = next((folder for folder in _DOCS if folder.is_dir()), _DOCS[0])
 """Where the documentation is: in an installed package, else in a checkout."""
 
-_NOT_SEARCHED: Final = {"commands.md", "README.md"}  # the help of all commands; a list of pages
+_NOT_SEARCHED: Final = {"commands.md", "README.md", "decisions"}
+"""The help of all commands, lists of pages, and the reasons for how the program is built."""
 
-_WEIGHTS: Final = (6, 3, 1)
-"""What a word counts in a name or title, in a summary or heading, and elsewhere."""
+_WEIGHTS: Final = (6, 3, 2)
+"""What a word counts in a name or title, in a summary or heading, and elsewhere at most."""
 _LEAST_SHARE: Final = 0.4  # of the best score
 
 _Row = tuple[str, str]
@@ -135,22 +136,36 @@ def _rank(places: Sequence[tuple[str, str, str]], words: Sequence[str]) -> list[
 
     Args:
         places: The name, the summary and the whole of each text. A word counts by where it stands,
-            how often, and how few texts have it.
+            how often for the length of the text, and how few texts have it.
     """
     folded = [tuple(map(fold, place)) for place in places]
+    usual_chars = max(1, sum(len(text) for _, _, text in folded) / max(1, len(folded)))
     scores = [0.0] * len(folded)
     for target in map(fold, words):
+        meant = CALLED.get(target, "")
+        forms = {target} if " " in meant else {target, meant or target}
         found = [
             max(
-                weight * _has_word(text, target) for text, weight in zip(one, _WEIGHTS, strict=True)
+                weight
+                for form in forms
+                for weight in (
+                    _WEIGHTS[0] * _has_word(name, form),
+                    _WEIGHTS[1] * _has_word(summary, form),
+                    _WEIGHTS[2] * _share_of(form, text, len(text) / usual_chars),
+                )
             )
-            + min(one[2].count(target), 9) / 10
-            for one in folded
+            for name, summary, text in folded
         ]
         rarity = log(1 + len(found) / max(1, sum(map(bool, found))))
         scores = [score + rarity * n for score, n in zip(scores, found, strict=True)]
     least = max([*scores, 0.1]) * _LEAST_SHARE
     return sorted((n for n, s in enumerate(scores) if s >= least), key=lambda n: -scores[n])
+
+
+def _share_of(word: str, text: str, length: float) -> float:
+    """Return how much a text is about a word, below 1: by BM25, from how often it has the word."""
+    count = text.count(word) or _has_word(text, word)
+    return count / (count + 0.3 + 0.9 * length)
 
 
 def _has_word(text: str, word: str) -> bool:
@@ -184,7 +199,8 @@ def _words_meant(root: Any, words: Sequence[str]) -> list[str]:  # noqa: ANN401
 
 
 def _list_pages() -> list[Path]:
-    return [path for path in sorted(_FOLDER.rglob("*.md")) if path.name not in _NOT_SEARCHED]
+    found = sorted(_FOLDER.rglob("*.md"))
+    return [path for path in found if _NOT_SEARCHED.isdisjoint((path.name, path.parent.name))]
 
 
 def _found_page(text: str, commands: list[_Row], pages: list[_Row]) -> list[PagePart] | None:
