@@ -125,7 +125,7 @@ def read_object(path: str | Path) -> dict[str, Any]:
 
 
 def status_of(path: str | Path) -> os.stat_result | None:
-    """Return what the system says of a file; None if there is none, or it may not be seen."""
+    """Return the `os.stat` result of a file; None if it is missing or not accessible."""
     try:
         return os.stat(path)
     except OSError:

@@ -44,7 +44,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 def _begin(call: Callable[[], T]) -> asyncio.Future[T]:
-    """Start `call` in a thread; return what it will answer."""
+    """Start `call` in a thread, and return a future for its result."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 

@@ -86,7 +86,7 @@ class Contents(FamiliarGroup):
         return code
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; a reader that leaves early, such as `head`, is no error."""
+        """Run the command; it is not an error if a reader such as `head` closes the pipe early."""
         try:
             return super().invoke(ctx)
         except OSError as error:  # typer would exit with 1

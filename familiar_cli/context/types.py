@@ -23,7 +23,7 @@ GREETING_SOURCE: Final = "history.greeting"
 
 
 def held_back(viewer: Viewer) -> str:
-    """Return why a piece lacks what is private elsewhere; only the owner is told that it does."""
+    """Return the remark on a piece without its private parts; only the owner is told of them."""
     return "without what was said in private elsewhere" if viewer.is_owner else ""
 
 

@@ -1,4 +1,4 @@
-"""Pages of `import` and `export`: what each file was, and what became of each part."""
+"""Pages of `import` and `export`: the kind of each file, and the result for each part."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EFFECT_CHARS: Final = 120
 
 
 def report_page(report: ImportReport, *, dry_run: bool) -> RenderableType:
-    """Describe what became of each file, and the effect of each setting."""
+    """Describe the result for each file, and the effect of each setting."""
     groups = [
         ("In every prompt", report.in_every_prompt),
         ("In prompts when relevant", report.found_when_it_fits),

@@ -1,4 +1,4 @@
-"""Pages of character cards: what a card holds, and what is wrong with it."""
+"""Pages of character cards: their content and their problems."""
 
 from __future__ import annotations
 

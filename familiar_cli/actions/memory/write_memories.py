@@ -557,7 +557,7 @@ def _base_and_now(
 def refuse_edited(rel_path: str, where: str = "") -> errors.RefusedError:
     """Build the error for a change based on an outdated version."""
     return errors.RefusedError(
-        f"{layout.told_path(rel_path)!r} was edited since this session read it"
+        f"{layout.told_path(rel_path)!r} was edited after you last read it"
         f"{where and f', {where}'}; nothing was changed",
         hint="Read it with memory_read, then try again.",
     )

@@ -131,7 +131,7 @@ def explain_reply(familiar: Familiar, trace: Trace) -> ReplyExplanation:
 
 
 def omit_gone_files(familiar: Familiar, explanation: ReplyExplanation) -> ReplyExplanation:
-    """Name no file for memories that were moved or deleted since: nothing can link to them."""
+    """Remove the paths of files that no longer exist, so that nothing links to them."""
     memories = tuple(
         one
         if one.rel_path is None or familiar.memory.exists(one.rel_path)

@@ -162,7 +162,7 @@ class FamiliarGroup(TyperGroup):
         return super().parse_args(ctx, args if rest else [*args, *self._default_command(ctx)])
 
     def _default_command(self, ctx: Any) -> list[str]:  # noqa: ANN401
-        """Return the command that a group typed alone runs: the one that shows what there is."""
+        """Return the command that a group runs when typed alone: `list`, `show` or `status`."""
         if ctx.parent is None or self.invoke_without_command:
             return []
         shown = (name for name in ("list", "show", "status") if name in self.commands)

@@ -114,7 +114,7 @@ def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> N
 
 
 def _raise_failures(failed: dict[str, FamiliarError], *, is_partial: bool) -> None:
-    """Raise the error of one familiar as it is, and several, or beside a success, as one."""
+    """Raise the error of a single familiar as it is; combine several, or one beside a success."""
     if not failed:
         return
     first = next(iter(failed.values()))

@@ -30,7 +30,7 @@ _NOT_SEARCHED: Final = {"commands.md", "README.md", "decisions"}
 """The help of all commands, lists of pages, and the reasons for how the program is built."""
 
 _WEIGHTS: Final = (6, 3, 2)
-"""What a word counts in a name or title, in a summary or heading, and elsewhere at most."""
+"""Weight of a word in a name or title, in a summary or heading, and at most elsewhere."""
 _LEAST_SHARE: Final = 0.4  # of the best score
 
 _Row = tuple[str, str]
@@ -115,7 +115,7 @@ def _help_of(root: Any, words: Sequence[str]) -> str:  # noqa: ANN401
 
 
 def _find_commands(root: Any, words: Sequence[str]) -> list[_Row]:  # noqa: ANN401
-    """Find the commands that say most of `words`, best first; names count most."""
+    """Find the commands that match `words` best; names count most."""
     called = CALLED.get(fold("-".join(words)))
     rows, places = [], []
     for name, line in _list_commands(root):
@@ -132,7 +132,7 @@ def _find_commands(root: Any, words: Sequence[str]) -> list[_Row]:  # noqa: ANN4
 
 
 def _rank(places: Sequence[tuple[str, str, str]], words: Sequence[str]) -> list[int]:
-    """Return the numbers of the texts that say most of `words`, best first.
+    """Return the numbers of the texts that match `words` best, the best one first.
 
     Args:
         places: The name, the summary and the whole of each text. A word counts by where it stands,
@@ -169,13 +169,13 @@ def _share_of(word: str, text: str, length: float) -> float:
 
 
 def _has_word(text: str, word: str) -> bool:
-    """Tell whether a word of `text` starts with `word`, or with it less its ending."""
+    """Tell whether a word of `text` starts with `word`, or with it without its ending."""
     stem = word[: max(5, len(word) - 3)] if len(word) > 6 else word.removesuffix("s") or word  # noqa: PLR2004
     return text.startswith(stem) or any(f"{before}{stem}" in text for before in " -`'\"(/[\n")
 
 
 def _find_pages(words: Sequence[str]) -> list[_Row]:
-    """Find the pages of the documentation that say most of `words`, best first."""
+    """Find the pages of the documentation that match `words` best."""
     paths = _list_pages()
     texts = [path.read_text("utf-8", errors="replace") for path in paths]
     titles = [title_of(text) for text in texts]

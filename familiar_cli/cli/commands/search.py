@@ -289,7 +289,7 @@ def search(
 
 
 def _viewers(familiar: Familiar, as_: str | None, channel: str | None) -> tuple[Viewer, Viewer]:
-    """Return who sees what is found in memory, and who sees what is found among turns."""
+    """Return the viewer of memory, and the viewer of turns."""
     from familiar_cli.base.config.home import who_speaks
     from familiar_cli.base.who.visibility import OWNER
 

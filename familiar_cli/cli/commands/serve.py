@@ -54,8 +54,9 @@ def serve(
     Chat programs choose the model NAME for the familiar's own prompt, or NAME+memory to keep their
     own prompt and add memory to it. Without a token it listens on this machine only. SIGINT
     (Ctrl-C) or SIGTERM stops it, once the replies in progress are complete or --drain has passed; a
-    second one stops it at once. What has arrived of a reply by then is saved. `serve.toml` in the
-    home holds the same settings; environment variables override it, and options override both.
+    second one stops it at once. The part of a reply that has arrived by then is saved. `serve.toml`
+    in the home holds the same settings; environment variables override it, and options override
+    both.
 
     \b
     familiar serve
@@ -72,7 +73,7 @@ def serve(
         allow_origin (ORIGIN): A web page that may use the server from a browser.
         drain (SECONDS): How long replies may continue after the signal to stop; default: 2.
         log: On stderr: 'json' writes each request and message as a line of JSON.
-        embodiments: Let programs that keep a copy of the familiar register.
+        embodiments: Let programs register as embodiments, which keep a copy of the familiar.
         no_background: Do not write memory or make summaries while serving.
     """
     if ctx.invoked_subcommand is not None:
@@ -385,7 +386,7 @@ def mcp(
     familiar mcp --allow-write
 
     Args:
-        embodiments: Let programs that keep a copy of the familiar register.
+        embodiments: Let programs register as embodiments, which keep a copy of the familiar.
         allow_write: Let clients change memory without a review.
         channel (ID): The client's own channel, even a private one.
         private: Show other people's private conversations.

@@ -145,7 +145,7 @@ class Excerpt(NamedTuple):
         before: Returns the preceding piece, for one that needs it to be understood.
         named: The message names its source.
         is_turn: It is one of the turns itself.
-        after: For a turn, the one before it in its channel; 0 if that is not known.
+        after: For a turn, the one before it in its channel; 0 if unknown.
         lead: Length of the speaker's label at its start.
         is_part: Some of its sentences are left out.
         span: For a part of a long turn, where it begins and ends there, without the speaker.
@@ -682,7 +682,7 @@ def _needed_before(piece: Excerpt) -> Excerpt | None:
 def _is_next(piece: Excerpt, other: Excerpt) -> bool:
     """Tell whether nothing is left out between two pieces of a source.
 
-    Numbers of turns would tell of other channels, so a turn is next only to one that it follows.
+    Turn numbers would reveal turns of other channels, so a turn is next only to one it follows.
     """
     if piece.is_turn and piece.start != other.start:
         return piece.after == other.start or other.after == piece.start

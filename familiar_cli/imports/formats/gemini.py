@@ -90,7 +90,7 @@ _Record = tuple[str, str, object]  # its title, the answer, and when
 
 
 def _question(title: str, answer: str) -> str:
-    """Return what was asked, without the verb before it; empty for a record of something else.
+    """Return the prompt without the verb before it; empty if the record is not of a prompt.
 
     In JSON, a verb of an unknown language cannot be told from the person's words, and stays.
     """

@@ -115,7 +115,9 @@ def _error_of(line: str) -> types.JSONRPCError | None:
     if fields.keys() & {"result", "error"}:
         return None
     asked = fields.get("id") if type(fields.get("id")) in {int, str} else None
-    error = types.ErrorData(code=types.INVALID_REQUEST, message="The line is no JSON-RPC message")
+    error = types.ErrorData(
+        code=types.INVALID_REQUEST, message="The line is not a JSON-RPC message"
+    )
     return types.JSONRPCError(jsonrpc="2.0", id=asked, error=error)
 
 

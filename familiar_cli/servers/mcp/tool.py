@@ -127,7 +127,7 @@ class Caller(Struct, frozen=True):
         return told_path(rel_path, self.viewer)
 
     def files(self, directory: str = "") -> list[MemoryEntry]:
-        """List the memories of which the caller may see anything, by the paths that it knows."""
+        """List the memories that are visible to the caller, by the paths that it knows."""
         known: dict[str, MemoryEntry] = {}
         clean = normpath(f"{directory}/x")
         if self.told(clean) != clean:
@@ -156,10 +156,10 @@ class Caller(Struct, frozen=True):
         return visible_in(self.familiar.memory.read_file(place), self.viewer, place)
 
     def place(self, path: str) -> str:
-        """Return where the page is that the caller means by a path.
+        """Return the real path of the page that the caller knows by a path.
 
         Raises:
-            NotFoundError: Pages there are told to the caller by other paths.
+            NotFoundError: The caller knows the pages there by other paths.
         """
         clean = normpath(path)
         if self.told(clean) != clean:

@@ -58,9 +58,7 @@ _NOTES: Final = {
     "planned": "Memory is unchanged: the change to {path} waits for review as plan {plan}.",
     "held": "Memory is unchanged: this would halve {path}, so it waits for review as plan {plan}.",
 }
-_MERGED: Final = (
-    "It was edited since this session read it; both are in it: read it again before another change."
-)
+_MERGED: Final = "It was edited after you last read it, and has both changes now. Read it again."
 _PLACE: Final[dict[str, Schema]] = {
     "granularity": choice_of("Default: of the date", *GRANULARITIES),
     "date": text_of("The day or period"),
@@ -380,7 +378,7 @@ def _text(values: dict[str, Any], name: str) -> str:
 TOOLS: Final = (
     Tool(
         "memory_create",
-        "Write a memory; to a day, new lines are added.",
+        "Write a memory; new lines are added to a day.",
         {
             "content": text_of("Markdown"),
             "path": text_of("The file; default: that of date"),

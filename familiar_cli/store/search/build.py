@@ -309,7 +309,7 @@ class EmbeddingIndex:
         within_s: float | None,
         viewer: Viewer | None = None,
     ) -> RefreshResult:
-        """Like `refresh`, with an open connection; one who sees everything needs no new split."""
+        """Like `refresh`, with an open connection; a viewer of everything needs no new split."""
         until_s = inf if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
         read_until_s = inf if within_s and _is_little(seen.suspects.values()) else until_s
