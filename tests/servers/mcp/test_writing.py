@@ -112,7 +112,7 @@ class TestAHandEdit:
             new = "# Tea\n\n- Green tea.\n- Black tea.\n"
             made = await client.call_tool("memory_update", {"path": "tea.md", "content": new})
             assert memory()["tea.md"] == "# Tea\n\n- Green tea.\n- Typed.\n- Black tea.\n"
-            assert "edited since" in made.content[0].text
+            assert "edited after" in made.content[0].text
             again = new + "- Oolong.\n"  # it still does not know what was typed
             await client.call_tool("memory_update", {"path": "tea.md", "content": again})
         assert {"- Typed.", "- Black tea.", "- Oolong."} <= set(memory()["tea.md"].splitlines())
