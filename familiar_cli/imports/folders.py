@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, convert, field, to_builtins
+from msgspec.structs import replace
 
 from familiar_cli.base import errors
 from familiar_cli.base.files import is_directory, patiently
@@ -17,6 +21,7 @@ from familiar_cli.base.text import counted, fold, one_line, sha256_of, slugify, 
 from familiar_cli.imports import import_plan
 from familiar_cli.imports.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json, read_foreign
 from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.pages.imported import sample_lines
 from familiar_cli.store.memory.pages.items import merge_bullets
 from familiar_cli.store.memory.pages.links import LinkChanges, PageNames
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
@@ -96,18 +101,20 @@ def _source_digest(source: str) -> str:
 _VERSION: Final = 1
 
 
-class ImportedFile(Struct, frozen=True):
+class ImportedFile(Struct, frozen=True, omit_defaults=True):
     """A file of the imported folder.
 
     Args:
         sha256: The SHA-256 of its contents.
         wrote: The files made from it: path -> SHA-256 of the intended contents.
         original: The one of these paths that holds the original bytes.
+        lines: A sample of a page's lines; see `sample_lines`.
     """
 
     sha256: str
     wrote: dict[str, str]
     original: str
+    lines: tuple[str, ...] = ()
 
 
 def load_folder_ledger(store: MemoryStore, rel_path: str) -> dict[str, ImportedFile]:
@@ -271,7 +278,10 @@ class _FolderDraft:
         if before and page.aside in before.wrote:
             original = page.aside
             wrote[page.aside] = before.wrote[page.aside]
-        self.new[page.source] = ImportedFile(source_sha256, wrote, original)
+        lines = file.lines if file else ()
+        if page.is_original and not page.is_hidden:
+            lines = sample_lines(page.content.decode("utf-8", "replace"))
+        self.new[page.source] = ImportedFile(source_sha256, wrote, original, lines)
         return before.wrote.get(page.rel_path) if before else None
 
     def _is_in(self, page: FolderPage, there: str | None) -> bool:
@@ -299,9 +309,8 @@ class _FolderDraft:
 
     def _keep_aside(self, page: FolderPage) -> None:
         """Keep the original, since memory now holds it merged with other text."""
-        sha256, wrote = self.new[page.source].sha256, self._wrote[page.source]
-        digest = wrote[page.aside] = sha256_of(page.content)
-        self.new[page.source] = ImportedFile(sha256, wrote, page.aside)
+        digest = self._wrote[page.source][page.aside] = sha256_of(page.content)
+        self.new[page.source] = replace(self.new[page.source], original=page.aside)
         there = self._store.sha256(page.aside)
         if there != digest:
             self.changes[page.aside] = (page.content, there or MISSING)
@@ -317,15 +326,20 @@ class _FolderDraft:
     def moved_to(self, source: str) -> str:
         """Name the one new file of the folder that a missing one may have become."""
         was, name = self.old[source], source.rpartition("/")[2]
-        found = [
-            other
-            for other in self.new.keys() - self.old.keys()
-            if other.rpartition("/")[2] == name or self.new[other].sha256 == was.sha256
-        ]
+        found = self._added[name] | self._added[was.sha256]
         if len(found) != 1 or not self._store.exists(was.original):
             return ""
         command = f"familiar memory rm {typed(was.original)}"
-        return f" (is it now {found[0]!r}? `{command}` removes the old one)"
+        return f" (is it now {min(found)!r}? `{command}` removes the old one)"
+
+    @cached_property
+    def _added(self) -> defaultdict[str, set[str]]:
+        """The new files of the folder, by name and by content."""
+        items = defaultdict[str, set[str]](set)
+        for source in self.new.keys() - self.old.keys():
+            for key in (source.rpartition("/")[2], self.new[source].sha256):
+                items[key].add(source)
+        return items
 
     def check_allowed(self) -> None:
         """Refuse changes that are not allowed. Nothing has been written yet."""
@@ -543,7 +557,7 @@ def import_tree(
     there = [file.rel_path for file in store.walk().files]
     plan = plan_folder(
         store,
-        map_tree(folder.files, there, warnings, tree),
+        map_tree(folder.files, there, load_folder_ledger(store, tree.ledger), warnings, tree),
         tree.ledger,
         wish,
         folder=folder,
@@ -600,6 +614,7 @@ def read_tree(directory: Path) -> FolderContents:
 def map_tree(
     files: Mapping[str, bytes],
     there: Iterable[str],
+    old: Mapping[str, ImportedFile],
     warnings: list[str],
     tree: FolderTree = MEMORIES,
 ) -> list[FolderPage]:
@@ -608,21 +623,24 @@ def map_tree(
     Args:
         files: The bytes of each, by its path in the tree.
         there: Existing files in memory.
+        old: Files of an earlier import, by source; each keeps its place.
         warnings: Receives oddities.
         tree: The kind of folder.
     """
     kept = kept_paths(files, tree.kept_dir)
     pieces: list[FolderPage] = []
-    taken = {fold(path): path for path in there}
-    moves = _moves_from_standard_names(files, set(taken.values()), tree)
+    taken = {fold(part): part for path in there for part in _path_prefixes(path)}
+    moves = _moves_from_standard_names(files, set(taken.values()), old, tree)
     warnings += _move_warnings(moves)
     relinked = _relinked_contents(files, moves)
     for source, raw in sorted(files.items()):
         content, target = relinked.get(source, raw), moves.get(source, source)
         tier, is_placed = tier_of(source), tree.keeps_place(source)
         problem = _content_problem(source, content) if is_placed else ""
-        if is_placed and not problem and taken.setdefault(fold(target), target) != target:
-            problem = f"and {one_line(taken[fold(target)])} are the same file on some systems"
+        parts = _path_prefixes(target) if is_placed and not problem else ()
+        twins = [there for part in parts if (there := taken.setdefault(fold(part), part)) != part]
+        if twins:
+            problem = f"and {one_line(twins[0])} are the same file on some systems"
         if problem:
             warnings.append(f"{one_line(source)} {problem}; it is kept unchanged")
         if is_placed and not problem:
@@ -633,22 +651,34 @@ def map_tree(
     return pieces
 
 
+def _path_prefixes(path: str) -> Iterator[str]:
+    """Yield the folders of a path, outermost first, and the path."""
+    return accumulate(path.split("/"), "{}/{}".format)
+
+
 def _moves_from_standard_names(
-    files: Mapping[str, bytes], there: Collection[str], tree: FolderTree
+    files: Mapping[str, bytes],
+    there: Collection[str],
+    old: Mapping[str, ImportedFile],
+    tree: FolderTree,
 ) -> dict[str, str]:
     """Map notes whose path would make a standard name unusable to a path in a folder of notes."""
     tops = {path.partition("/")[0] for path in (*files, *there)}
     folder = next(
         name for name in _MOVED_DIRS if all(fold(top) != name or top == name for top in tops)
     )
-    return {
-        source: f"{folder}/{source}"
+    places = {
+        source: file.original for source, file in old.items() if not layout.is_hidden(file.original)
+    }
+    moves = {
+        source: places.get(source, f"{folder}/{source}")
         for source, raw in files.items()
         if layout.standard_name_blocked_by(source)
         and tree.keeps_place(source)
         and source not in there
         and not _content_problem(source, raw)
     }
+    return {source: new for source, new in moves.items() if new != source}
 
 
 def _move_warnings(moves: Mapping[str, str]) -> Iterator[str]:

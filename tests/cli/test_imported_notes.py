@@ -74,7 +74,7 @@ def test_a_moved_note_stays_the_owners_also_with_later_edits(source) -> None:
     assert f"{page} (deleted or moved here; not restored)" in run(*command).stdout
 
 
-def test_a_note_moved_and_edited_in_another_program_stays_the_owners(source) -> None:
+def test_a_note_moved_renamed_and_edited_in_another_program_stays_the_owners(source) -> None:
     command, path, page = source
     assert run(*command).exit_code == 0
     memory, there = home() / "ada" / "memory", f"topics/garden/{path.name}"
@@ -82,7 +82,19 @@ def test_a_note_moved_and_edited_in_another_program_stays_the_owners(source) -> 
     (memory / page).rename(memory / there)
     (memory / there).write_text(f"# Hives\n\n- {WORDS}\n- Of wood.\n", "utf-8")
     assert (is_told(), is_told(*ANNA)) == (True, False)
+    there = "topics/hives.md"
+    (memory / "topics/garden" / path.name).rename(memory / there)
+    assert (is_told(), is_told(*ANNA)) == (True, False)
     assert run("memory", "publish", there).exit_code == 0
+    assert is_told(*ANNA)
+
+
+def test_another_page_that_has_the_name_of_an_imported_one_is_typed_text(source) -> None:
+    command, path, page = source
+    path.write_text("# Hives\n\n- They hum all day.\n", "utf-8")
+    assert run(*command).exit_code == 0
+    run("memory", "write", f"topics/garden/{path.name}", "-", stdin=f"# Hives\n\n- {WORDS}\n")
+    assert run("memory", "rm", page).exit_code == 0
     assert is_told(*ANNA)
 
 

@@ -16,7 +16,9 @@ from familiar_cli.imports.folders import (
     tier_of,
     vault_tree,
 )
+from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.items import bullet_items, key_of, merge_bullets
+from familiar_cli.store.memory.pages.links import move_with_links
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.imports.folders.conftest import EXAMPLES
 from tests.support.cases import each
@@ -159,6 +161,24 @@ def test_folders_that_differ_from_the_memorys_own_by_case_move_below_notes_with_
     ]
     again = import_tree(store, FolderContents(notes), FolderImportOptions(), vault_tree("v"))
     assert (again.written, again.unchanged) == ((), done.written)
+
+
+def test_a_note_stays_where_an_earlier_import_put_it(store, monkeypatch) -> None:
+    vault = FolderContents({"People/a.md": b"a\n", "Tasks/b.md": b"b\n"})
+    with monkeypatch.context() as patch:
+        patch.setattr(layout, "standard_name_blocked_by", lambda _: "")
+        import_tree(store, vault, FolderImportOptions(), vault_tree("v"))
+    move_with_links(store, "People/a.md", "notes/People/a.md", dry_run=False)
+    again = import_tree(store, vault, FolderImportOptions(), vault_tree("v"))
+    assert (again.written, again.deleted) == ((), ("People/a.md",))
+    vault.files |= {"Topics/c.md": b"c\n"}
+    import_tree(store, vault, FolderImportOptions(), vault_tree("v"))
+    vault.files |= {"Notes/d.md": b"d\n"}
+    done = import_tree(store, vault, FolderImportOptions(), vault_tree("v"))
+    assert (done.written, "notes/Topics/c.md" in done.unchanged) == ((), True)
+    assert "Notes/d.md and notes are the same file on some systems; it is kept unchanged" in str(
+        done
+    )
 
 
 def test_a_vault_with_a_folder_called_notes_in_capitals_moves_below_another(store) -> None:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.store.memory.layout import LORE_DIR, PERIOD_DIRS, SELF_DIR, is_hidden
 
 _LEDGERS: Final = (".imported", ".imported/vaults")  # without the first there is no second
 _LEDGER: Final = ".ledger.json"
 _PUBLIC: Final = (f"{SELF_DIR}/", f"{LORE_DIR}/")
+_SAMPLE: Final = 8  # lines of a page that are noted
+_LEAST_CHARS: Final = 8  # of a line that tells pages apart
+_MOST_SHARED: Final = 3  # pages of which it does so
+_AROUND: Final = " \t\r>*+-"  # marks of lists and quotations
+_DIGITS: Final = 12
 
 
 class _Pages(Struct, frozen=True):
@@ -25,18 +33,28 @@ class _Pages(Struct, frozen=True):
     Args:
         stamp: The ledgers that were read.
         paths: The paths, folded.
-        names: The paths by file name, folded, which a page that was moved by hand still has.
-        digests: The SHA-256 of each page as it was imported, which a renamed one still has.
+        digests: The SHA-256 of each page as it was imported, which a moved one still has.
+        samples: The number of lines noted of each, without those that many pages share.
+        owners: The numbers of the pages that have a noted line.
         days: The first and last day of each page of a period.
         is_complete: Whether every ledger could be read.
     """
 
     stamp: tuple[tuple[str, int, int], ...] = ()
     paths: frozenset[str] = frozenset()
-    names: dict[str, list[str]] = {}
     digests: frozenset[str] = frozenset()
+    samples: tuple[int, ...] = ()
+    owners: dict[str, list[int]] = {}
     days: tuple[tuple[date, date], ...] = ()
     is_complete: bool = True
+
+    def have(self, text: str) -> bool:
+        """Tell whether a text is an imported page, or has half of what was noted of one."""
+        if sha256_of(text) in self.digests:
+            return True
+        lines = _line_digests(text) if self.owners else ()
+        shared = Counter(number for line in lines for number in self.owners.get(line, ()))
+        return any(2 * count >= self.samples[number] for number, count in shared.items())
 
 
 class ImportedPages:
@@ -54,21 +72,24 @@ class ImportedPages:
         self._known = _Pages()
 
     def has(self, rel_path: str, text: str = "") -> bool:
-        """Tell whether a page was imported, also if it was moved since, or renamed and not edited.
+        """Tell whether a page was imported, also if it was moved, renamed or edited since.
 
-        Another page of the same file name counts as moved while the imported one is missing, unless
-        it is a page of a period.
+        Args:
+            rel_path: Its path.
+            text: Its text; empty: as it is on disk.
         """
         if not self.may_have(rel_path):
             return False
         pages = self._read()
         if not pages.is_complete or fold(rel_path) in pages.paths:
             return True
-        is_of_period = rel_path.split("/", maxsplit=1)[0] in PERIOD_DIRS
-        was = () if is_of_period else pages.names.get(_name(rel_path), ())
-        if any(not os.path.lexists(f"{self._root}/{path}") for path in was):
-            return True
-        return bool(text and pages.digests) and sha256_of(text) in pages.digests
+        return bool(pages.digests) and pages.have(text or self._text_of(rel_path))
+
+    def _text_of(self, rel_path: str) -> str:
+        try:
+            return (self._root / rel_path).read_text("utf-8", "replace")
+        except OSError:
+            return ""
 
     def stamp(self) -> str:
         """Return a text that changes with the ledgers."""
@@ -105,37 +126,54 @@ class ImportedPages:
                 yield path, status.st_mtime_ns, status.st_size
 
 
-def _name(path: str) -> str:
-    return fold(path.rpartition("/")[2])
+def sample_lines(text: str) -> tuple[str, ...]:
+    """Return digests of some lines of a page, by which it is recognised once it was edited."""
+    return tuple(sorted(_line_digests(text))[:_SAMPLE])
+
+
+def _line_digests(text: str) -> set[str]:
+    lines = (line.strip(_AROUND) for line in text[body_start(text) :].split("\n"))
+    return {
+        sha256_of(line)[:_DIGITS]
+        for line in lines
+        if len(line) >= _LEAST_CHARS and not line.startswith("#")
+    }
 
 
 def _pages_in(stamp: tuple[tuple[str, int, int], ...]) -> _Pages:
     # Starting is quicker without it, and most memories have no such pages.
     from familiar_cli.store.memory.pages.visible_lines import days_of_path
 
-    wrote: dict[str, str] = {}
+    pages: dict[str, str] = {}
+    noted: list[list[str]] = []
     is_complete = True
     for path, _, _ in stamp:
         try:
             with open(path, encoding="utf-8") as file:
                 entries = json.load(file)["files"].values()
-            wrote.update(one for entry in entries for one in entry["wrote"].items())
+            for entry in entries:
+                wrote = {p: sha for p, sha in entry["wrote"].items() if _may_be_page(p)}
+                pages |= wrote
+                noted.append([str(line) for line in entry.get("lines", ()) if wrote])
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             is_complete = False
-    pages = {
-        path: digest
-        for path, digest in wrote.items()
-        if not is_hidden(path) and not path.startswith(_PUBLIC)
-    }
-    names: dict[str, list[str]] = {}
-    for path in pages:
-        names.setdefault(_name(path), []).append(path)
+    counts = Counter(chain.from_iterable(noted))
+    samples = [[line for line in lines if counts[line] <= _MOST_SHARED] for lines in noted]
+    owners: dict[str, list[int]] = {}
+    for number, lines in enumerate(samples):
+        for line in lines:
+            owners.setdefault(line, []).append(number)
     dated = (days_of_path(path) for path in pages if path.split("/")[0] in PERIOD_DIRS)
     return _Pages(
         stamp,
         frozenset(map(fold, pages)),
-        names,
         frozenset(pages.values()),
+        tuple(map(len, samples)),
+        owners,
         tuple({(min(days), max(days)) for days in dated if days}),
         is_complete,
     )
+
+
+def _may_be_page(path: str) -> bool:
+    return not is_hidden(path) and not path.startswith(_PUBLIC)
