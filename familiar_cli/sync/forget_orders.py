@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, MutableMapping, MutableSequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +22,7 @@ from msgspec import Struct, to_builtins
 from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig
 from familiar_cli.base.config.settings import all_settings, parse, read_text
 from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, LockedError
-from familiar_cli.base.files import locked, read_plain, read_record, remove, write_own
+from familiar_cli.base.files import locked, read_plain, read_record, remove, why, write_own
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.attachments import remove_unmentioned
@@ -372,8 +372,17 @@ def _known_settings() -> dict[str, Setting]:
     return {**all_settings(ChannelConfig), **all_settings(CharacterConfig)}
 
 
-def _only_one_order(paths: FamiliarPaths) -> AbstractContextManager[None]:
-    return locked(paths.root / ".forgetting.lock", 0, what="what is known of people")
+@contextmanager
+def _only_one_order(paths: FamiliarPaths) -> Iterator[None]:
+    try:
+        with locked(paths.root / ".forgetting.lock", 0, what="what is known of people"):
+            yield
+    except OSError as error:
+        raise FamiliarError(
+            f"{str(paths.root)!r} cannot be written to: {why(error)}",
+            hint="Check its permissions, and whether the disk is full or read-only. What was begun "
+            "is completed by the next command.",
+        ) from error
 
 
 def finish_forgetting(place: Callable[[], ForgetPlace], paths: FamiliarPaths) -> bool:

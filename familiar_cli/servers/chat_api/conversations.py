@@ -30,6 +30,7 @@ from familiar_cli.servers.chat_api.threads import KIND as THREAD
 from familiar_cli.store.history import marks
 from familiar_cli.store.history.rows import IMPORTED, Role, Turn, place_of
 from familiar_cli.store.history.same_message import are_alike, normal_words
+from familiar_cli.store.history.schema import translate_errors
 from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_from
 from familiar_cli.store.history.store import GREETING, HistoryStore, reply_to_turn, turn_of_message
 
@@ -61,8 +62,12 @@ class LineFinder:
         self._connection: sqlite3.Connection | None = None
 
     def channels(self, lines: Sequence[RequestLine]) -> list[str]:
-        """List the channels that contain any of these lines, most recent first."""
-        with self._lock:
+        """List the channels that contain any of these lines, most recent first.
+
+        Raises:
+            FamiliarError: The disk is full or read-only.
+        """
+        with self._lock, translate_errors(self._path):
             try:
                 return self._find_turns(lines)
             except sqlite3.DatabaseError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import sqlite3
 import threading
@@ -303,13 +304,11 @@ def find_damage(path: Path, limit_s: float = math.inf) -> str:
     """Return SQLite's error about a history, or an empty string; what takes longer counts as none.
 
     Raises:
+        BadInputError: It is damaged beyond that.
         FamiliarError: It cannot be read.
     """
     until_s = stopwatch_s() + limit_s
-    with (
-        translate_errors(path),
-        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection,
-    ):
+    with translate_errors(path), closing(_open_to_check(path)) as connection:
         connection.set_progress_handler(lambda: stopwatch_s() > until_s, 1_000)
         try:
             lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
@@ -318,6 +317,12 @@ def find_damage(path: Path, limit_s: float = math.inf) -> str:
                 return ""
             raise
     return "" if lines == ["ok"] else "; ".join(lines)
+
+
+def _open_to_check(path: Path) -> sqlite3.Connection:
+    if not os.access(path.parent, os.W_OK):
+        return open_to_read(path, 0)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 def damage_notice(path: Path, limit_s: float) -> str:
@@ -330,10 +335,10 @@ def damage_notice(path: Path, limit_s: float) -> str:
         return ""
     try:
         damage = find_damage(path, limit_s)
-    except LockedError:
-        return ""
-    except FamiliarError as error:
+    except BadInputError as error:
         damage = str(error)
+    except FamiliarError:
+        return ""
     if not damage:
         return ""
     text = one_line(damage, 200)
