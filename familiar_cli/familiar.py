@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, tzinfo
 from functools import cache, cached_property, partial
 from itertools import chain
+from os import path
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Self
 
 from familiar_cli.base.config.home import (
+    FamiliarPaths,
+    Instance,
     check_here,
     ensure_instance,
     find_familiar,
@@ -27,16 +30,14 @@ from familiar_cli.base.config.home import (
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import to_utc, to_zone
-from familiar_cli.base.who.identity import NEUTRAL, Author, Labels, Me, parse_author
+from familiar_cli.base.who.identity import NEUTRAL, Author, Labels, Me, Who, parse_author
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.channel import Channel, ChannelConfigs, SubscriptionRegistry
-    from familiar_cli.base.config.home import FamiliarPaths, Instance
     from familiar_cli.base.config.schema import CharacterConfig, HomeSettings
     from familiar_cli.base.config.settings import FileSettings, SettingsFiles
     from familiar_cli.base.jobs import Jobs
     from familiar_cli.base.languages import Phrases
-    from familiar_cli.base.who.identity import Who
     from familiar_cli.base.who.visibility import Evidence, PrivacyRules, Viewer
     from familiar_cli.context.character import Character
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
@@ -486,8 +487,6 @@ class Familiar:
     @cached_property
     def history(self) -> HistoryStore:
         """All turns. The file is created with the first one."""
-        from os import path
-
         from familiar_cli.store.history.store import HistoryStore
 
         def owners() -> list[Author]:
@@ -527,8 +526,6 @@ class Familiar:
 
     def _finish_forgetting(self) -> None:
         """Finish forgetting a person if that was cut off; try once."""
-        from os import path
-
         if not path.exists(self.paths.forgetting):  # noqa: PTH110  # unlike `Path`, never raises
             return
         from familiar_cli.sync.forget_orders import finish_forgetting

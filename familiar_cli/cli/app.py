@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any
 
 import typer
 
+from familiar_cli import __version__
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.cli.commands._base import App, FamiliarGroup, build_command
+from familiar_cli.base.text import nearest
+from familiar_cli.cli.commands._base import App, FamiliarGroup, build_command, output
 from familiar_cli.cli.commands._contents import COMMANDS, first_screen, meant_command
+from familiar_cli.pages import emit
+from familiar_cli.pages.emit import print_error, set_up_streams
 
 COMMAND_NAMES = ("familiar", "familiar-memory")
 """Names of the program; the second is for systems where another program is called `familiar`."""
@@ -71,8 +77,6 @@ class Contents(FamiliarGroup):
 
     def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
         """Run the command line and exit with its exit code."""
-        from familiar_cli.pages.emit import set_up_streams
-
         set_up_streams()
         values = list(sys.argv[1:] if args is None else args)
         standalone = settings.pop("standalone_mode", True)
@@ -149,8 +153,6 @@ def _in_our_words(error: Any) -> str:
 
 
 def _option_meant(error: Any) -> str | None:
-    from familiar_cli.base.text import nearest
-
     if type(error).__name__ != "NoSuchOption" or error.ctx is None:
         return None
     opts = (o for p in error.ctx.command.params for o in p.opts if o.startswith("-"))
@@ -179,8 +181,6 @@ def _is_text_cut(error: Any) -> bool:
 
 
 def _report(error: FamiliarError, args: list[str]) -> int:
-    from familiar_cli.pages import emit
-
     if "--json" in args:
         status = "partial" if error.exit_code == 7 else "error"  # noqa: PLR2004
         emit.write_json(emit.envelope(_command_in(args), status, error.data or {}, [error]))
@@ -216,8 +216,6 @@ def _command_in(args: list[str]) -> str:
 
 def _is_closed_pipe(error: OSError) -> bool:
     """Tell whether the reader of stdout is gone; Windows reports that as an invalid argument."""
-    import errno
-
     from familiar_cli.base.files import ON_WINDOWS
 
     if isinstance(error, BrokenPipeError):
@@ -230,10 +228,6 @@ def _unwritten(error: OSError) -> int:
 
     Errors of other files are reported by their own code, and carry a file name.
     """
-    import errno
-
-    from familiar_cli.pages.emit import print_error
-
     full = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EBADF, getattr(errno, "EDQUOT", 0)}
     if error.filename is not None or error.errno not in full:
         raise error
@@ -245,8 +239,6 @@ def _unwritten(error: OSError) -> int:
 
 def _close_quietly() -> int:
     """Redirect stdout to nowhere, so that later flushes do not fail on the closed pipe."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -258,11 +250,6 @@ app.info.cls = Contents
 
 def _version(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001
     if value:
-        from pathlib import Path
-
-        from familiar_cli import __version__
-        from familiar_cli.cli.commands._base import output
-
         package = Path(__file__).parents[1]
         try:
             commit = (package / "commit.txt").read_text("ascii")  # written when a wheel is built
@@ -318,9 +305,6 @@ def _interrupt_soon() -> None:
 
 def main() -> None:
     """Run `familiar` under the name it was started with."""
-    import os
-    from pathlib import PurePath
-
     os.umask(0o077)  # files made by libraries and SQLite are private to their owner, too
     sys.unraisablehook = interrupt_again
     name = PurePath(sys.argv[0]).name.removesuffix(".exe")

@@ -6,16 +6,14 @@ docs/reference/context-tiers.md, whose table is generated from this one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from familiar_cli.base.config.schema import TIERS
+from familiar_cli.base.who.visibility import Viewer
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.front_matter import TIERS_NOTE
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
 
 IDENTITY: Final = 1
 STANDARD: Final = 2

@@ -23,7 +23,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.base.files import check_own, read_plain, write_own
 from familiar_cli.base.times.clock import iso
 from familiar_cli.context.types import Fragment, LayerUse, Report, Role
-from familiar_cli.llm.types import PreparedRequest, SideCall, Usage  # noqa: TC001
+from familiar_cli.llm.types import PreparedRequest, SideCall, Usage
 
 if TYPE_CHECKING:
     from familiar_cli.context.request import Assembled

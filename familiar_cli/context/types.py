@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.who.identity import Author, check_id, parse_author
-from familiar_cli.base.who.visibility import Viewer  # noqa: TC001  # as the next
-from familiar_cli.store.history.rows import Turn  # noqa: TC001  # `help()` resolves these annotations
+from familiar_cli.base.who.visibility import Viewer  # as the next
+from familiar_cli.store.history.rows import Turn  # `help()` resolves these annotations
 
 Role = Literal["system", "user", "assistant"]
 

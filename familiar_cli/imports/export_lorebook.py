@@ -24,10 +24,9 @@ from familiar_cli.imports.lorebook_shelf import (
 from familiar_cli.store.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.store.memory.pages.front_matter import parse_lore
 from familiar_cli.store.memory.pages.lore_settings import split_decorators
-from familiar_cli.store.memory.store.files import parse_path
+from familiar_cli.store.memory.store.files import MemoryFile, parse_path
 
 if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.files import MemoryFile
     from familiar_cli.store.memory.store.store import MemoryStore
 
 

@@ -36,10 +36,9 @@ from familiar_cli.store.memory.pages.front_matter import (
     without_pin,
 )
 from familiar_cli.store.memory.pages.lore_settings import is_gate, is_placement, read_decorators
-from familiar_cli.store.memory.store.files import MISSING, parse_path
+from familiar_cli.store.memory.store.files import MISSING, MemoryFile, parse_path
 
 if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.files import MemoryFile
     from familiar_cli.store.memory.store.store import MemoryStore
 
 State = Literal["pinned", "found", "gone"]

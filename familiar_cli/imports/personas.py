@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from familiar_cli.base.text import fold, one_line, slugify, typed
 from familiar_cli.base.who.identity import Author, check_familiar_id
 from familiar_cli.imports import folders, import_plan
 from familiar_cli.imports.cards import MAIN_INSTRUCTION
+from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
 from familiar_cli.imports.create import id_from
 from familiar_cli.imports.foreign_files import read_json
 from familiar_cli.imports.memory_lists import build_memories, read_day, read_lines
@@ -33,11 +34,7 @@ from familiar_cli.store.memory.pages.front_matter import (
     field_markdown,
     self_file,
 )
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
-    from familiar_cli.store.memory.store.store import MemoryStore
-
+from familiar_cli.store.memory.store.store import MemoryStore
 
 _TITLES: Final = ("title", "task", "text", "name", "description", "content")
 _MARKS: Final = {

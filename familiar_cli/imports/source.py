@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import sys
@@ -16,7 +17,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, TypeVar
+from typing import Any, BinaryIO, Final, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -36,9 +37,6 @@ from familiar_cli.imports.foreign_files import (
     parse_finite,
     read_foreign,
 )
-
-if TYPE_CHECKING:
-    import os
 
 T = TypeVar("T")
 Row = tuple[int, str, dict[str, Any]]  # number, text and value of a JSON object

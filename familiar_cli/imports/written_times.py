@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from familiar_cli.base.languages import CODES, dates
-from familiar_cli.imports.contract import DateOrder  # noqa: TC001  # type of a field
+from familiar_cli.imports.contract import DateOrder  # type of a field
 
 ORDERS: Final[tuple[DateOrder, ...]] = ("dmy", "mdy", "ymd")
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from familiar_cli.base.config import environment
+from familiar_cli.base.config.schema import EmbeddingSettings
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.llm.slots import PRESETS, ResolvedSlot, server_url
-
-if TYPE_CHECKING:
-    from familiar_cli.base.config.schema import EmbeddingSettings
 
 KEY: Final = "FAMILIAR_EMBEDDING_API_KEY"
 """The usual variable of the key; the chat model's is never sent to another server."""

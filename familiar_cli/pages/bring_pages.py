@@ -13,8 +13,9 @@ from rich.console import Group, RenderableType
 from familiar_cli.base.text import counted, one_line, shorten_list, typed
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.visibility import EVERYBODY
-from familiar_cli.imports.import_chat import ImportedChats
-from familiar_cli.imports.import_plan import ImportedLines
+from familiar_cli.imports.contract import ForeignMessage
+from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, SpeakerCount
+from familiar_cli.imports.import_plan import ImportedLines, ImportReport
 from familiar_cli.imports.reading import title_of_format
 from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileReport, ImportedFolder
 from familiar_cli.pages.terminal import column_table, plain
@@ -22,9 +23,6 @@ from familiar_cli.pages.terminal import column_table, plain
 if TYPE_CHECKING:
     from familiar_cli.actions.bring.export_everything import Export
     from familiar_cli.actions.bring.import_files import Done, ImportItem
-    from familiar_cli.imports.contract import ForeignMessage
-    from familiar_cli.imports.import_chat import ImportedChat, SpeakerCount
-    from familiar_cli.imports.import_plan import ImportReport
 
 
 _MOST_EFFECTS: Final = 20

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import tzinfo
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Self, TextIO
+from typing import Final, Self, TextIO
 
 import regex
 from msgspec import Struct
@@ -17,12 +17,9 @@ from rich.text import Text
 
 from familiar_cli.base.text import harmless, one_line
 from familiar_cli.base.times.clock import to_zone
+from familiar_cli.base.who.identity import Me
 from familiar_cli.pages.terminal import console, plain
 from familiar_cli.store.history.rows import Turn, in_pairs
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.identity import Me
-
 
 ACTION: Final = "italic"
 BOLD: Final = "bold"

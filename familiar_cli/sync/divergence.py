@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,18 +21,16 @@ from familiar_cli.base.errors import BadInputError, NotFoundError
 from familiar_cli.base.files import locked
 from familiar_cli.base.text import counted
 from familiar_cli.store.history import lines
+from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.journal.repository import Repository
 from familiar_cli.store.memory.layout import SYNC
 from familiar_cli.store.memory.pages.lines import rename_turns
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import TURNS_REFS, local_ref
 from familiar_cli.sync.turns import TAKEN, take_in
 from familiar_cli.sync.turns_incoming import read_there, rename_instance
 from familiar_cli.sync.turns_outgoing import forget_read_turns
-
-if TYPE_CHECKING:
-    from familiar_cli.store.history.store import HistoryStore
-    from familiar_cli.store.journal.repository import Repository
-    from familiar_cli.store.memory.store.store import MemoryStore
 
 _LOCK: Final = ".settling.lock"
 _LOST: Final = "lost:"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -22,6 +21,7 @@ from familiar_cli.base.errors import (
     RemoteRefusedError,
 )
 from familiar_cli.base.text import counted
+from familiar_cli.store.history.forgetting import ForgetOrder
 from familiar_cli.store.journal.exchange import JournalExchange
 from familiar_cli.store.journal.packs import MOST_OBJECT_BYTES
 from familiar_cli.store.journal.repository import Repository, translate_errors, walk_ancestors
@@ -37,9 +37,6 @@ from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import LargeDeletion, PendingDeletions, SyncParticipants, Trust
 from familiar_cli.sync.turns import HistoryConversations, take_turns, turns_commit, turns_since
 from familiar_cli.sync.turns_incoming import rename_instance
-
-if TYPE_CHECKING:
-    from familiar_cli.store.history.forgetting import ForgetOrder
 
 
 class SyncResult(Struct, frozen=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field
 
+from familiar_cli.base.config.home import Instance
 from familiar_cli.base.errors import (
     AnotherFamiliarError,
     FamiliarError,
@@ -15,16 +16,13 @@ from familiar_cli.base.errors import (
     RefLimitError,
     RemoteDamagedError,
 )
+from familiar_cli.store.history.forgetting import ForgetOrder
+from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 from familiar_cli.store.journal.repository import decode_commit, translate_errors, walk_ancestors
 from familiar_cli.sync import remotes
 from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.journal_epochs import EpochCheck, dead_commits, first_commit
 from familiar_cli.sync.participants import Admission, SyncParticipants, Trust
-
-if TYPE_CHECKING:
-    from familiar_cli.base.config.home import Instance
-    from familiar_cli.store.history.forgetting import ForgetOrder
-    from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 
 _TRIES: Final = 3  # retries when refs vanish after being listed, while others push
 

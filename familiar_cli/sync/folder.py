@@ -22,11 +22,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from familiar_cli.base import errors
 from familiar_cli.base.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why
 from familiar_cli.base.text import shorten_list
+from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 from familiar_cli.store.journal.repository import translate_errors
 from familiar_cli.sync import sealing
 from familiar_cli.sync.journal_epochs import dead_commits
@@ -52,9 +53,6 @@ from familiar_cli.sync.sealing import (
     sign_bundle,
     write_seen,
 )
-
-if TYPE_CHECKING:
-    from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 
 _NAME: Final = re.compile(
     r"(?P<instance>[a-z0-9-]+)\.(?P<number>[0-9]{6,9})\.(?P<digest>[0-9a-f]{16})"

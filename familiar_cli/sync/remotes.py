@@ -6,10 +6,11 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from msgspec import Struct
@@ -28,12 +29,10 @@ from familiar_cli.base.files import (
     write_whole,
 )
 from familiar_cli.base.text import Discreet, bare_lines, nearest
+from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 from familiar_cli.store.journal.objects import is_id
+from familiar_cli.store.journal.repository import Repository
 from familiar_cli.sync.journal_epochs import dead_commits
-
-if TYPE_CHECKING:
-    from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
-    from familiar_cli.store.journal.repository import Repository
 
 Kind = Literal["path", "ssh", "http", "folder"]
 
@@ -460,8 +459,6 @@ class Remotes:
             self.set_instances({instance: {"forgotten": forgotten or None}})
 
     def _table(self, key: str) -> dict[str, Any]:
-        import tomllib
-
         try:
             data = tomllib.loads(read_plain(self._path, _MOST_BYTES).decode())
         except FileNotFoundError:

@@ -8,17 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from msgspec import Struct, to_builtins
 
 from familiar_cli.base.files import locked, read_record, write_whole
 from familiar_cli.store.journal.history import History
+from familiar_cli.store.journal.repository import Commit, Repository
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.front_matter import value_of
-
-if TYPE_CHECKING:
-    from familiar_cli.store.journal.repository import Commit, Repository
 
 CATEGORIES: Final = (layout.SELF_DIR, "user", "relationship", "custom")
 _NAME: Final = re.compile(r"[^./_][^/]*\.md")

@@ -5,9 +5,10 @@ A line that refers to a turn which has not arrived yet is stored as pending unti
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from familiar_cli.base.errors import RefusedError
 from familiar_cli.store.history import events, lines, selection
 from familiar_cli.store.history.forgetting import is_forgotten
 from familiar_cli.store.history.rows import COLUMNS, Turn, pack, to_row, to_turn, unpack
+from familiar_cli.store.history.schema import HistoryFile
 from familiar_cli.store.history.store import GREETING, HistoryStore, note_id
 from familiar_cli.store.history.tombstones import (
     as_tombstone,
@@ -24,11 +26,6 @@ from familiar_cli.store.history.tombstones import (
     uncount_forgotten,
 )
 from familiar_cli.sync.turns_outgoing import FACTS, HANDED, QUIET, TOLD, fact_line, leave_to_others
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from familiar_cli.store.history.schema import HistoryFile
 
 UNTRUSTED: Final = "untrusted"
 """In `lines_waiting`: the line is about others and waits until its instance is allowed."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -15,6 +15,8 @@ from familiar_cli.actions.bring.export_everything import check_target, staged_di
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import counted, one_line
+from familiar_cli.base.who.visibility import Viewer
+from familiar_cli.familiar import Familiar
 from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.imports.foreign_files import write_result
 from familiar_cli.imports.formats import memory_text, portable_memory
@@ -24,10 +26,6 @@ from familiar_cli.store.memory.pages.facts import ended_on, heading_of
 from familiar_cli.store.memory.pages.items import bullet_items
 from familiar_cli.store.memory.pages.lines import normal_line, readable_text
 from familiar_cli.store.memory.pages.visible_lines import visible_in
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.familiar import Familiar
 
 MemoryFormat = Literal["mem", "text"]
 """Formats of exported memories: a bundle of Portable Memory, or dated lines of text."""

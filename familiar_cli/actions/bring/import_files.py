@@ -39,7 +39,7 @@ from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.import_plan import FamiliarReport, ImportReport, build_familiar
 from familiar_cli.imports.reading import forms_in, load_book, read_card, read_chats, read_memories
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
-from familiar_cli.imports.source import as_source
+from familiar_cli.imports.source import ForeignFile, as_source
 from familiar_cli.imports.what_is_it import (
     CANDIDATES,
     Recognized,
@@ -53,7 +53,6 @@ from familiar_cli.imports.what_is_it import (
 if TYPE_CHECKING:
     from familiar_cli.imports import folders
     from familiar_cli.imports.personas import PersonaCard
-    from familiar_cli.imports.source import ForeignFile
 
 
 OnProgress = Callable[[str, int], None]

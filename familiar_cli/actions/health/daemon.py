@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.actions.health.job_schedule import run_due_jobs
 from familiar_cli.actions.memory.consolidate import Consolidation, ConsolidationOptions
 from familiar_cli.actions.memory.desk import fire_reminders, reminder_line
 from familiar_cli.actions.memory.write_memory import memory_writer, write_memory
 from familiar_cli.actions.share import sync as action
+from familiar_cli.actions.share.sync import SyncReport
 from familiar_cli.actions.share.sync_decisions import remotes_of
 from familiar_cli.base.config.home import check_here
 from familiar_cli.base.errors import ConfigError, FamiliarError, LockedError, RemoteUnreachableError
@@ -27,12 +28,9 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.store.passes import SYNCING, WRITING, Event, as_failure, failed, until_stopped
 from familiar_cli.sync.engine import SyncOptions
 from familiar_cli.sync.turns_outgoing import SAID_HERE, count_unread_turns
+from familiar_cli.writing.writer.contract import WriterReport
 from familiar_cli.writing.writer.schedule import MemoryWriterScheduler, may_wait
 from familiar_cli.writing.writer.schedule import is_due as is_pass_due
-
-if TYPE_CHECKING:
-    from familiar_cli.actions.share.sync import SyncReport
-    from familiar_cli.writing.writer.contract import WriterReport
 
 LAST_S: Final = 8.0
 """The longest wait for the sync at the end; what it does not send goes the next time."""

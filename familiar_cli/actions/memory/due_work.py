@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.context.turn import TurnResult  # noqa: TC001  # public functions can be asked for their types
-from familiar_cli.familiar import Familiar  # noqa: TC001  # as the previous
+from familiar_cli.context.trace import Trace
+from familiar_cli.context.turn import TurnResult  # public functions can be asked for their types
+from familiar_cli.familiar import Familiar  # as the previous
 from familiar_cli.llm.wire import is_loopback
 from familiar_cli.store.passes import WRITING
 from familiar_cli.sync.turns_outgoing import SAID_HERE
 from familiar_cli.writing.review.waiting import pending_ids
 from familiar_cli.writing.writer.schedule import WRITER_SLOT, due_turns
-
-if TYPE_CHECKING:
-    from familiar_cli.context.trace import Trace
 
 
 def write_later(familiar: Familiar, *, embeds: bool = False) -> int:

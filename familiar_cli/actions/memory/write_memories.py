@@ -20,7 +20,8 @@ from familiar_cli.base import errors
 from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import fold, harmless, is_visible, sha256_of, slugify
 from familiar_cli.base.times import clock
-from familiar_cli.base.who.visibility import SHARED, ViewerRecord
+from familiar_cli.base.who.visibility import SHARED, Viewer, ViewerRecord
+from familiar_cli.store.journal.repository import Commit
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_content
 from familiar_cli.store.memory.pages.items import merge_day, tag_bullets
@@ -31,6 +32,7 @@ from familiar_cli.store.memory.pages.visible_lines import (
     visible_in,
 )
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.sync.shared_files import EMBODIMENT, is_shared
 from familiar_cli.writing.consolidation.periods import read_period
@@ -39,10 +41,7 @@ from familiar_cli.writing.review import pending
 from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
-    from familiar_cli.store.journal.repository import Commit
-    from familiar_cli.store.memory.store.store import MemoryStore
 
 GRANULARITIES: Final = (*layout.PERIOD_DIRS, layout.SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -20,6 +20,7 @@ from familiar_cli.actions.share.sync_decisions import (
 )
 from familiar_cli.base import errors
 from familiar_cli.base.config.environment import sync_key_file
+from familiar_cli.base.config.home import FamiliarPaths, Instance
 from familiar_cli.base.config.schema import CharacterConfig
 from familiar_cli.base.files import read_object, remove, write_own
 from familiar_cli.base.text import sha256_of, shorten_list, slugify
@@ -42,9 +43,6 @@ from familiar_cli.sync.shared_files import Device, Devices
 from familiar_cli.sync.turns import HistoryConversations, read_abouts
 from familiar_cli.sync.turns_incoming import read_there
 from familiar_cli.sync.turns_outgoing import hand_back, hand_over
-
-if TYPE_CHECKING:
-    from familiar_cli.base.config.home import FamiliarPaths, Instance
 
 PATIENCE_S: Final = 120.0
 """How long a command waits for a running sync of the same familiar."""

@@ -15,10 +15,11 @@ from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS
 from familiar_cli.base.config.home import check_here, who_speaks
 from familiar_cli.base.errors import ConfigError, UsageError
 from familiar_cli.base.times.clock import iso, now, to_ms
-from familiar_cli.base.who.identity import CHARACTERS
+from familiar_cli.base.who.identity import CHARACTERS, Author
 from familiar_cli.base.who.visibility import EVERYBODY, OWNER, OWNERS, PUBLIC, audience_words
-from familiar_cli.context.types import Said  # noqa: TC001  # public functions can be asked for their types
-from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.context.types import Said  # public functions can be asked for their types
+from familiar_cli.familiar import Familiar  # public functions can be asked for their types
+from familiar_cli.store.history.events import Branch
 from familiar_cli.store.history.marks import withdrawn_channels
 from familiar_cli.store.history.rows import HEARD, ChannelSummary, new_turn
 from familiar_cli.store.history.selection import only_speaker
@@ -27,8 +28,6 @@ from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.channel import Channel
-    from familiar_cli.base.who.identity import Author
-    from familiar_cli.store.history.events import Branch
 
 _MOST_PEOPLE: Final = 12  # of a channel, that are looked at for its audience
 

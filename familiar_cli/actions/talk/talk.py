@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, nullcontext
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,9 +19,10 @@ from familiar_cli.base.config.home import check_here
 from familiar_cli.base.jobs import finish_in_thread, in_thread
 from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import now
-from familiar_cli.base.who.visibility import Viewer  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.base.who.visibility import Viewer  # public functions can be asked for their types
 from familiar_cli.context.on_record import FirstMessage, OnRecord
 from familiar_cli.context.replies import PartialReply
+from familiar_cli.context.request import ContextRequest
 from familiar_cli.context.trace import Trace
 from familiar_cli.context.turn import (
     UNWATCHED,
@@ -32,17 +33,13 @@ from familiar_cli.context.turn import (
     request_for,
 )
 from familiar_cli.context.types import Modality, Said
-from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
-from familiar_cli.llm.slots import PRESETS, check_usable
-from familiar_cli.store.history.rows import Turn  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.familiar import Familiar  # public functions can be asked for their types
+from familiar_cli.llm.slots import PRESETS, ResolvedSlot, check_usable
+from familiar_cli.llm.types import ChatModel
+from familiar_cli.store.history.rows import Turn  # public functions can be asked for their types
 from familiar_cli.store.history.store import reply_to_turn, turn_of_message, unanswered_message
 from familiar_cli.store.memory.store.watch import quiet_since
 from familiar_cli.store.passes import WaitMessages, exclusive
-
-if TYPE_CHECKING:
-    from familiar_cli.context.request import ContextRequest
-    from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.llm.types import ChatModel
 
 
 def _resolve_remake(familiar: Familiar, said: Said) -> Said:

@@ -9,13 +9,14 @@ from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.base.config.home import (
+    FamiliarPaths,
     chosen_familiar,
     find_familiar,
     has_familiar,
@@ -25,10 +26,7 @@ from familiar_cli.base.errors import ConfigError, NotFoundError, RefusedError, U
 from familiar_cli.base.files import locked, read_plain, write_own
 from familiar_cli.base.text import Discreet
 from familiar_cli.base.times.clock import stopwatch_s
-
-if TYPE_CHECKING:
-    from familiar_cli.base.config.home import FamiliarPaths
-    from familiar_cli.base.who.identity import Author, Me
+from familiar_cli.base.who.identity import Author, Me
 
 GRANTS_FILE: Final = "serve-tokens.json"
 ACCESS: Final = "familiar.access"

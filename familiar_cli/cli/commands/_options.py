@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,8 +126,6 @@ def index_words(out: Output, familiar: Familiar) -> None:
 
 def warn_of_pins(out: Output, familiar: Familiar) -> None:
     """Warn if prompts have too little room for all pinned files."""
-    from contextlib import suppress
-
     from familiar_cli.actions.memory.pins import describe_shortage
 
     with suppress(FamiliarError), familiar:  # other commands report invalid settings

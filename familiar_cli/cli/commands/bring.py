@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,10 +16,10 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.text import counted
 from familiar_cli.cli.commands import _options
 from familiar_cli.cli.commands._base import App, familiar_of, globals_of, home_of, output
+from familiar_cli.pages.emit import Output, exact_lines
 
 if TYPE_CHECKING:
     from familiar_cli.actions.bring.import_files import FileImporter, ImportItem
-    from familiar_cli.pages.emit import Output
 
 import_app = App()
 
@@ -109,8 +111,6 @@ def import_files(
 @contextmanager
 def _copies_of(paths: Sequence[str], *, may_fetch: bool) -> Iterator[dict[str, Path]]:
     """Yield temporary files of standard input and of what is at addresses, by what was typed."""
-    import shutil
-    import sys
     import tempfile
 
     addresses = [path for path in paths if path.lower().startswith(("https://", "http://"))]
@@ -294,7 +294,6 @@ def _export_memories(
 ) -> None:
     """Export what a familiar remembers to a path, or text to standard output."""
     from familiar_cli.actions.bring.export_lines import export_lines, write_lines
-    from familiar_cli.pages.emit import exact_lines
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:

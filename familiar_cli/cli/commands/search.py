@@ -12,19 +12,20 @@ from msgspec.structs import asdict, replace
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.text import bare_lines, counted, hint_sentence, one_line
+from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
 from familiar_cli.cli.commands._options import most, speaker
 from familiar_cli.cli.commands._options import since as since_option
-from familiar_cli.pages.page import IndentedPart, PagePart, Words, local_time, plain
+from familiar_cli.pages.emit import Output
+from familiar_cli.pages.page import IndentedPart, PagePart, Words, local_time, mark_query, plain
 from familiar_cli.store import fts
+from familiar_cli.store.fts import match_spans
 from familiar_cli.store.memory.layout import LORE_DIR, told_path
 from familiar_cli.store.search.types import Hit, SearchResult, Signals, options_from
 
 if TYPE_CHECKING:
     from familiar_cli.actions.memory.search import PastHit, PastSearchResult
-    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
-    from familiar_cli.pages.emit import Output
 
 
 _OF_TURNS: Final = ("auto", "hybrid", "lexical")  # methods
@@ -123,9 +124,6 @@ def _place(hit: Hit | PastHit, zone: tzinfo | None, *, unwritten: bool) -> PageP
 
 def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
     """Yield the best line with the query's words highlighted, then its context, dimmed."""
-    from familiar_cli.pages.page import mark_query
-    from familiar_cli.store.fts import match_spans
-
     if not isinstance(hit, Hit):
         yield IndentedPart(mark_query(query, hit.text))
         return
@@ -291,7 +289,6 @@ def search(
 def _viewers(familiar: Familiar, as_: str | None, channel: str | None) -> tuple[Viewer, Viewer]:
     """Return the viewer of memory, and the viewer of turns."""
     from familiar_cli.base.config.home import who_speaks
-    from familiar_cli.base.who.visibility import OWNER
 
     if as_ is None:
         return OWNER, OWNER if channel else familiar.privacy.glance()

@@ -18,10 +18,10 @@ from familiar_cli.base.text import typed
 from familiar_cli.cli.commands._base import App, globals_of, home_of, output, run_async
 from familiar_cli.familiar import Familiar
 from familiar_cli.llm.slots import PRESETS, check_usable
+from familiar_cli.pages.emit import Output
 
 if TYPE_CHECKING:
     from familiar_cli.actions.health.start import ServedModel
-    from familiar_cli.pages.emit import Output
 
 app = App()
 
@@ -125,8 +125,6 @@ class _Wizard(Struct):
                 self._tell(error)
 
     def _make_familiar(self, card: str | None, template: str | None) -> None:
-        from pathlib import Path
-
         from familiar_cli.cli.terminal.prompts import ask_line
         from familiar_cli.imports.create import CARD_TEMPLATES
         from familiar_cli.imports.personas import PERSONA_TEMPLATES

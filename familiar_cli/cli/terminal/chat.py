@@ -12,12 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.actions.talk import change_turns
-from familiar_cli.actions.talk.channels import audience_for
+from familiar_cli.actions.talk.channels import audience_for, channels_of
 from familiar_cli.actions.talk.explain_piece import explain_piece
 from familiar_cli.actions.talk.sent import find_trace, oldest_in_prompt, recalled_pieces
 from familiar_cli.actions.talk.why import explain_reply
 from familiar_cli.base.errors import FamiliarError, RefusedError, UsageError
 from familiar_cli.base.text import harmless, nearest, one_line
+from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.cli.terminal.reply import (
     BackgroundNotices,
@@ -35,19 +36,20 @@ from familiar_cli.cli.terminal.reply import (
     tell_error,
     tell_thinking,
 )
+from familiar_cli.context.trace import Trace
+from familiar_cli.context.turn import TurnResult
+from familiar_cli.context.types import Said
+from familiar_cli.familiar import Familiar
+from familiar_cli.llm.slots import check_usable
 from familiar_cli.pages.context_page import context_page, recall_page, reply_page, why_page
 from familiar_cli.pages.emit import Output, say
 from familiar_cli.pages.page import PagePart, local_time, plain, print_page
 from familiar_cli.pages.stream import TURNS, StreamedText, show_past
+from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.search.types import SearchOptions
 
 if TYPE_CHECKING:
-    from familiar_cli.base.who.identity import Author
     from familiar_cli.cli.terminal.chat_prompt import ChatPrompt
-    from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn import TurnResult
-    from familiar_cli.context.types import Said
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.history.rows import Turn
 
     Printer = ReplyPrinter | SpokenReply
 
@@ -200,7 +202,6 @@ def _change_channel(chat: Conversation, argument: str) -> None:
     if argument:
         chat.go_to(argument)
         return
-    from familiar_cli.actions.talk.channels import channels_of
     from familiar_cli.pages.status_pages import channels_page
 
     chat.show_page(channels_page(channels_of(chat.familiar), chat.familiar.zone))
@@ -250,7 +251,6 @@ def _remember(chat: Conversation, argument: str) -> None:
 def _search(chat: Conversation, argument: str) -> None:
     """Show the best lines of memory, and what was said."""
     from familiar_cli.actions.memory.search import kept_back, search_past
-    from familiar_cli.store.search.types import SearchOptions
 
     if not argument:
         raise UsageError("The words to search for are missing", hint="Type /search WORDS.")
@@ -561,8 +561,6 @@ class Conversation:
 
     def _open(self) -> None:
         """Prepare a channel, and show its last turns."""
-        from familiar_cli.llm.slots import check_usable
-
         check_usable(self.familiar.models.slot())  # better now than after the first message
         self._name = self.familiar.name
         if self.interactive:

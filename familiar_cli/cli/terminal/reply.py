@@ -8,23 +8,21 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, Self, TextIO
+from typing import Final, Self, TextIO
 
-from familiar_cli.actions.memory.due_work import leave_due_work
+from familiar_cli.actions.memory.due_work import leave_due_work, make_way
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.files import ON_WINDOWS
+from familiar_cli.base.jobs import Drained
 from familiar_cli.base.text import counted, one_line
+from familiar_cli.context.turn import TurnResult
+from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.pages.emit import Output, exact, print_error
+from familiar_cli.store.passes import Event
 from familiar_cli.writing.review.waiting import waiting_words
 from familiar_cli.writing.writer.schedule import WRITER_SLOT
-
-if TYPE_CHECKING:
-    from familiar_cli.base.jobs import Drained
-    from familiar_cli.context.turn import TurnResult
-    from familiar_cli.context.types import Said
-    from familiar_cli.store.passes import Event
 
 PROMPT = "> "
 _HELD_S: Final = 1.5
@@ -278,8 +276,6 @@ class BackgroundNotices:
 
     def make_way(self) -> None:
         """Pause for a new turn."""
-        from familiar_cli.actions.memory.due_work import make_way
-
         make_way(self._familiar)
 
     def status(self) -> str:

@@ -16,9 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError
+from familiar_cli.base.languages import Phrases
 from familiar_cli.base.markdown import body_start, sections
 from familiar_cli.base.text import cut_to
-from familiar_cli.base.who.visibility import PUBLIC, SHARED
+from familiar_cli.base.who.visibility import PUBLIC, SHARED, Viewer
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject, held_back
@@ -27,8 +28,6 @@ from familiar_cli.store.memory.pages.lines import machine_spans, shown_between
 from familiar_cli.store.memory.pages.visible_lines import line_for, private_spans, sha256_seen
 
 if TYPE_CHECKING:
-    from familiar_cli.base.languages import Phrases
-    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.store.memory.desk import DeskItem
     from familiar_cli.store.memory.store.files import MemoryHead

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.imports.cards import Card, build_card
 from familiar_cli.imports.contract import ForeignItem, Format, Reading, Sighting, certain_if
@@ -16,9 +16,7 @@ from familiar_cli.imports.conversation import (
 )
 from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at, text_list
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile, Skip
+from familiar_cli.imports.source import ForeignFile, Skip
 
 _PROGRAM: Final = Program("agnai")
 _FIELDS: Final = {

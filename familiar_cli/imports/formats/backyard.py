@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import one_line, str_or_empty
 from familiar_cli.imports.cards import MAIN_INSTRUCTION, Card, build_card
@@ -22,9 +22,7 @@ from familiar_cli.imports.foreign_files import (
     text_at,
     text_list,
 )
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
+from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("backyard")
 _MACROS: Final = re.compile(r"#?\{(user|character|char)\}", re.IGNORECASE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.cards import Card, build_card
@@ -17,9 +17,7 @@ from familiar_cli.imports.foreign_files import (
     objects_at,
     text_at,
 )
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile, Skip
+from familiar_cli.imports.source import ForeignFile, Skip
 
 _PROGRAM: Final = Program("character_ai", "character.ai")
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.imports.contract import ForeignItem, Format, Reading, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, object_at, object_list, text_at, text_list
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
+from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("kobold")
 _SIGNS: Final = ("widisabled", "keyanti", "wigroup")

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -20,11 +20,7 @@ from familiar_cli.base.config.values import is_hub_name
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.files import patiently, read_plain
 from familiar_cli.base.text import nearest
-from familiar_cli.llm.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart
-
-if TYPE_CHECKING:
-    from familiar_cli.llm.models.catalog import Kind
-
+from familiar_cli.llm.models.catalog import CATALOG, Hub, Kind, Model, ModelFile, ModelPart
 
 BLOCK_BYTES = 1024 * 1024
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
+from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.same_message import is_same_text, normal_words
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.identity import Author
 
 Step = Literal["say", "answer", "again", "branch"]
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from familiar_cli.base.times.clock import elapsed_s, now, to_ms
 from familiar_cli.base.who.identity import MAX_ID_CHARS, Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Said, Spoken
+from familiar_cli.familiar import Familiar
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import KeptLine, Placement, RequestLine, align_lines
 from familiar_cli.servers.chat_api.threads import KIND as THREAD
@@ -33,10 +34,6 @@ from familiar_cli.store.history.same_message import are_alike, normal_words
 from familiar_cli.store.history.schema import translate_errors
 from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_from
 from familiar_cli.store.history.store import GREETING, HistoryStore, reply_to_turn, turn_of_message
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-
 
 _VERSION: Final = 2
 _BEGINNING: Final = 60  # characters of a reply

@@ -16,10 +16,11 @@ from familiar_cli.actions.talk.pictures import PictureModel
 from familiar_cli.actions.talk.served_log import SOURCE
 from familiar_cli.actions.talk.talk import LiveTurn, ReplyEnd, TurnEvent, find_memory
 from familiar_cli.context.trace import Trace, TracedMessage
-from familiar_cli.context.types import Said
-from familiar_cli.llm.types import encode_body
+from familiar_cli.context.types import Fragment, Role, Said
+from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest, encode_body
 from familiar_cli.servers.api_errors import respond_error, to_api_error
 from familiar_cli.servers.chat_api import api_format
+from familiar_cli.servers.chat_api.aligning import RequestLine
 from familiar_cli.servers.chat_api.api_format import ReplyRequest, Sampling, encode_event, text_of
 from familiar_cli.servers.chat_api.responses_api import ResponseFormat, ToolCalls
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from familiar_cli.actions.talk.client_chat import ClientChat
-    from familiar_cli.context.types import Fragment, Role
-    from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
-    from familiar_cli.servers.chat_api.aligning import RequestLine
     from familiar_cli.servers.chat_api.conversations import ServedFamiliar
     from familiar_cli.servers.limits import RequestBudget
 

@@ -19,20 +19,17 @@ from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold, framed, harmless, largest_fit, unfenced
 from familiar_cli.base.times.clock import in_zone
-from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.base.who.visibility import OWNER, Viewer
+from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.memory.layout import is_page, scope_of_path, told_path
-from familiar_cli.store.memory.pages.lines import number_spans, turn_ids
+from familiar_cli.store.memory.pages.lines import Numbering, number_spans, turn_ids
 from familiar_cli.store.memory.pages.visible_lines import outward_text, private_spans, visible_in
-from familiar_cli.store.memory.store.files import MemoryFile, parse_path
+from familiar_cli.store.memory.store.files import MemoryEntry, MemoryFile, parse_path
 from familiar_cli.store.search.who_when import day_in, last_day
 
 if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.tokens import TokenCounter
-    from familiar_cli.store.history.rows import Turn
-    from familiar_cli.store.memory.pages.lines import Numbering
-    from familiar_cli.store.memory.store.files import MemoryEntry
 
 Schema = dict[str, Any]
 """A JSON schema. Every client sends all of them to its model, so they say no more than needed."""

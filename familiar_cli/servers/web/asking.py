@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 from weakref import WeakKeyDictionary
 
@@ -14,13 +14,10 @@ from msgspec import Struct, field
 from familiar_cli.actions.talk.channels import names_of_speakers
 from familiar_cli.base import errors
 from familiar_cli.base.times.clock import now, to_zone
+from familiar_cli.base.who.visibility import Viewer
+from familiar_cli.familiar import Familiar
 from familiar_cli.servers.connection import state_of_files
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.history.rows import Turn
-
+from familiar_cli.store.history.rows import Turn
 
 _MOST_FIELDS: Final = 1000
 

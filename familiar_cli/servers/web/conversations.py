@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from familiar_cli.actions.talk.channels import audiences_of
 from familiar_cli.base.text import one_line
+from familiar_cli.base.who.visibility import Viewer
+from familiar_cli.familiar import Familiar
 from familiar_cli.pages.stream import spoken_text
 from familiar_cli.store.history.rows import pack
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.familiar import Familiar
 
 MAIN: Final = "cli"
 """The conversation shared with the commands, so that it continues everywhere."""

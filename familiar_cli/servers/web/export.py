@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.actions.memory.graph import overview
 from familiar_cli.actions.memory.past import timeline
@@ -10,6 +10,7 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.markdown import split_front_matter
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.who.visibility import NOBODY, OWNER
+from familiar_cli.familiar import Familiar
 from familiar_cli.servers.web import drawing
 from familiar_cli.servers.web.asking import with_speakers
 from familiar_cli.servers.web.html.elements import Html
@@ -17,9 +18,6 @@ from familiar_cli.servers.web.html.pictures import ego_svg
 from familiar_cli.servers.web.relation_pages import nearest_pages
 from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from familiar_cli.store.memory.layout import is_page
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
 
 _MOST_TURNS: Final = 200
 _MOST_FILES: Final = 500

@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.memory.facts import fact_words, page_title
+from familiar_cli.actions.memory.facts import KnownFact, fact_words, page_title
 from familiar_cli.servers.web.drawing import evidence_links, imported_evidence, render_inline
+from familiar_cli.servers.web.html.elements import Html
 from familiar_cli.store.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.store.memory.pages.lines import citations_in
 
 if TYPE_CHECKING:
     from familiar_cli.actions.memory.fact_days import DatedFact
-    from familiar_cli.actions.memory.facts import KnownFact
     from familiar_cli.servers.web.asking import PageRequest
-    from familiar_cli.servers.web.html.elements import Html
 
 _MOST_ROWS: Final = 40
 _ADVERBS: Final = (

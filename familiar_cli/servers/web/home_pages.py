@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -29,7 +29,7 @@ from familiar_cli.actions.memory.facts import (
     pinned_pages,
 )
 from familiar_cli.actions.talk.sent import find_trace
-from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.config.home import FamiliarPaths, cache_dir
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.files import read_record, status_of, write_whole
 from familiar_cli.base.markdown import title_of
@@ -52,16 +52,13 @@ from familiar_cli.servers.web.fact_rows import dated_rows, fact_rows
 from familiar_cli.servers.web.memory_pages import change_runs, recent_changes, told_changes
 from familiar_cli.servers.web.relation_pages import known_facts
 from familiar_cli.servers.web.turn_pages import show_reason
+from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from familiar_cli.store.history.statistics import first_and_last
 from familiar_cli.store.memory.layout import is_page, people_path
 from familiar_cli.store.memory.merge.files import conflicts_in
 from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.writing.review.waiting import pending_ids
-
-if TYPE_CHECKING:
-    from familiar_cli.base.config.home import FamiliarPaths
-    from familiar_cli.store.history.rows import Turn
 
 _READ_S: Final = 0.05  # for pages that changed; the rest is read in the background
 _PATIENCE_S: Final = 0.06

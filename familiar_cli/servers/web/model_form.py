@@ -26,14 +26,13 @@ from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.base.config.settings import find_setting
 from familiar_cli.base.errors import FamiliarError, FetchError, UsageError
-from familiar_cli.llm.models.catalog import CATALOG
+from familiar_cli.familiar import Familiar
+from familiar_cli.llm.models.catalog import CATALOG, Model
 from familiar_cli.llm.models.store import path_of
 from familiar_cli.llm.slots import PRESETS, resolve_slot
 from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, WebPage
 
 if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.llm.models.catalog import Model
     from familiar_cli.llm.models.fetch import Progress
 
 MODELS: Final = {

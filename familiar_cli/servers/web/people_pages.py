@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from familiar_cli.actions.memory.facts import facts_in, newest_facts, person_themes
 from familiar_cli.actions.memory.graph import neighbourhood
@@ -13,13 +13,11 @@ from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, Web
 from familiar_cli.servers.web.drawing import render_markdown
 from familiar_cli.servers.web.fact_rows import fact_rows
 from familiar_cli.servers.web.relation_pages import READ_S, draw_graph, read_names
+from familiar_cli.store.history.rows import ChannelSummary
 from familiar_cli.store.history.selection import people_in
 from familiar_cli.store.memory.aliases import main_account
 from familiar_cli.store.memory.layout import PEOPLE_DIR
 from familiar_cli.writing.writer.page_text import summary_of
-
-if TYPE_CHECKING:
-    from familiar_cli.store.history.rows import ChannelSummary
 
 _PEOPLE_A_PAGE: Final = 200
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -19,14 +19,13 @@ from familiar_cli.actions.memory.graph import (
     overview,
     pages_by_nearness,
 )
+from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import counted
+from familiar_cli.familiar import Familiar
 from familiar_cli.servers.web.asking import PageRequest, PageView, WebPage
 from familiar_cli.servers.web.html.pictures import MOST_NODES, ego_svg
 from familiar_cli.store.memory.relation_index import Edge, GraphPage
-
-if TYPE_CHECKING:
-    from familiar_cli.base.config.home import FamiliarPaths
 
 _MOST_STEPS: Final = 4
 _MOST_PAGES: Final = 5_000
@@ -146,8 +145,6 @@ _READING_LOCK: Final = threading.Lock()
 
 def finish_reading(paths: FamiliarPaths) -> None:
     """Index all changed pages in a background thread, one per familiar."""
-    from familiar_cli.familiar import Familiar
-
     key = str(paths.root)
 
     def read() -> None:

@@ -8,8 +8,12 @@ from email.policy import HTTP
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.health.start import ModelTest, check_key
 from familiar_cli.base.config.edit import set_values
 from familiar_cli.base.errors import UsageError
+from familiar_cli.base.text import slugify
+from familiar_cli.familiar import Familiar
+from familiar_cli.imports.cards import Card
 from familiar_cli.imports.create import create_familiar, template_card
 from familiar_cli.imports.reading import read_card
 from familiar_cli.servers.web.asking import read_form
@@ -17,9 +21,6 @@ from familiar_cli.servers.web.model_form import KEY, keep_choice, model_values, 
 
 if TYPE_CHECKING:
     from email.message import MIMEPart
-
-    from familiar_cli.actions.health.start import ModelTest
-    from familiar_cli.imports.cards import Card
 
 
 TEMPLATES: Final = {
@@ -88,10 +89,7 @@ def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str
     Raises:
         FamiliarError: A field is invalid; no familiar was created.
     """
-    from familiar_cli.actions.health.start import check_key
     from familiar_cli.actions.people.me import change_me, place_of_me
-    from familiar_cli.base.text import slugify
-    from familiar_cli.familiar import Familiar
 
     chosen, key = read_model_fields(fields), fields.get(KEY, "")
     key = check_key(key) if key else ""

@@ -16,10 +16,11 @@ copies of one message kept by two machines share a place.
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -28,10 +29,6 @@ from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.times.clock import now
 from familiar_cli.store.history.lines import MARKS, own_instance, replaced_stand_with, turn_names
 from familiar_cli.store.history.rows import Turn, in_ms, pack, place_of, unpack
-
-if TYPE_CHECKING:
-    import sqlite3
-
 
 CHANNEL, BRANCH, CHAT = "channel", "branch", "chat"
 _NEXT: Final = "(SELECT coalesce(max(clock), 0) + 1 FROM events)"

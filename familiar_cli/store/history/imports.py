@@ -6,15 +6,17 @@ only ever added and marked: an edited line supersedes its turn, a deleted one is
 
 from __future__ import annotations
 
+import sqlite3
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
 from familiar_cli.base.errors import ConflictError, RefusedError
+from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import marks
 from familiar_cli.store.history.events import CHAT, append_event, begin_branch
@@ -56,12 +58,6 @@ from familiar_cli.store.history.selection import (
     select_turns,
 )
 from familiar_cli.store.history.store import GREETING, HistoryStore, find_message, note_id
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from familiar_cli.base.who.identity import Author
-
 
 KIND: Final = "import"
 """The kind of a chat that was brought in from a file."""

@@ -31,7 +31,7 @@ from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.times.clock import to_ms
 from familiar_cli.base.who.identity import Author
-from familiar_cli.store.history.rows import Role  # noqa: TC001  # type of a field
+from familiar_cli.store.history.rows import Role  # type of a field
 
 if TYPE_CHECKING:
     import sqlite3

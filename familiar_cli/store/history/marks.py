@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,9 +15,6 @@ from familiar_cli.store.history.lines import own_instance, turn_names
 from familiar_cli.store.history.rows import Turn, pack, place_of, unpack
 from familiar_cli.store.history.selection import newest_rows
 from familiar_cli.store.history.store import STANDING, HistoryStore, insert_turn
-
-if TYPE_CHECKING:
-    import sqlite3
 
 
 class TurnStatus(Struct, frozen=True):

@@ -10,12 +10,13 @@ is stored once. A copy under another name is not a separate chat.
 from __future__ import annotations
 
 import json
+import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from enum import IntEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -35,10 +36,6 @@ from familiar_cli.store.history.same_message import (
 )
 from familiar_cli.store.history.selection import TurnFilter, select_turns
 from familiar_cli.store.history.store import HistoryStore, find_message
-
-if TYPE_CHECKING:
-    import sqlite3
-
 
 _FIRST_CHARACTERS: Final = "substr(content, 1, 24)"  # as in the index `turns_by_beginning`
 _NEARBY: Final = 8  # turns searched for the earlier wording of an edited line

@@ -12,10 +12,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.history.rows import Turn
 
 Account = tuple[str | None, str | None]
 """Platform and user id of an author; None for both if there is none."""

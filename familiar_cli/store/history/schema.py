@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
@@ -19,10 +19,8 @@ from familiar_cli.base.files import is_plain
 from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, is_unwritable, transaction
 from familiar_cli.base.text import one_line, typed
 from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.rows import UNREAD, DamagedRowError, Row, pack, to_number
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.identity import Author
 
 APPLICATION_ID: Final = 0x46414D31  # "FAM1": identifies the file as ours
 VERSION: Final = 1

@@ -9,11 +9,12 @@ There are three views of turns: `standing`, for prompts; `shown`, for people, wi
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,10 +49,6 @@ from familiar_cli.store.history.rows import (
 )
 from familiar_cli.store.history.schema import HistoryFile
 from familiar_cli.store.history.selection import newest_rows, visible_condition
-
-if TYPE_CHECKING:
-    import sqlite3
-
 
 _OF_ID: Final = (
     f"SELECT {SELECTED} FROM turns JOIN message_ids ON message_ids.turn_id = turns.id "  # noqa: S608

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -13,16 +14,12 @@ from msgspec.structs import replace
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.text import words_of
 from familiar_cli.base.who.identity import Author
-from familiar_cli.store.history.forgetting import PLATFORM, bare_words, read_orders
-from familiar_cli.store.history.likeness import TOMBSTONE, NameForms, Traces, runs_of
+from familiar_cli.store.history.forgetting import PLATFORM, ForgetOrder, bare_words, read_orders
+from familiar_cli.store.history.likeness import TOMBSTONE, Loss, NameForms, Traces, runs_of
 from familiar_cli.store.history.lines import TurnLine, TurnName, local_ids, own_instance, turn_names
 from familiar_cli.store.history.rows import Turn, pack, to_author, unpack
 
 if TYPE_CHECKING:
-    import sqlite3
-
-    from familiar_cli.store.history.forgetting import ForgetOrder
-    from familiar_cli.store.history.likeness import Loss
     from familiar_cli.store.history.schema import HistoryFile
 
 _RARE_CHARS: Final = 5

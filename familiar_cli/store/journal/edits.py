@@ -16,8 +16,9 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import (
     close_one,
     read_plain,
@@ -41,10 +42,6 @@ from familiar_cli.store.journal.repository import (
 from familiar_cli.store.memory.layout import is_synced
 from familiar_cli.store.memory.store import files
 from familiar_cli.store.memory.store.walk import scan_files
-
-if TYPE_CHECKING:
-    from familiar_cli.base.errors import FamiliarError
-
 
 ABSENT_FILE: Final = "familiar-absent"
 

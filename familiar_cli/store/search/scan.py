@@ -6,17 +6,15 @@ import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from familiar_cli.base.files import FileStamp, stamp_of
 from familiar_cli.base.times.clock import wall_ns
 from familiar_cli.store.memory.layout import is_page
+from familiar_cli.store.memory.store.files import Omission
+from familiar_cli.store.memory.store.walk import Listing
 from familiar_cli.store.memory.store.watch import is_unchanged, list_tree
 from familiar_cli.store.search.schema import changes_of, read_meta, set_meta
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.files import Omission
-    from familiar_cli.store.memory.store.walk import Listing
 
 
 class Scan(NamedTuple):

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.who.visibility import PrivacyRules, Viewer, ViewerRecord
-from familiar_cli.store.search.weights import Weights  # noqa: TC001
+from familiar_cli.store.search.weights import Weights
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore, OnChange

@@ -9,7 +9,7 @@ from contextlib import closing
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct, field, to_builtins
 
@@ -19,9 +19,12 @@ from familiar_cli.base.times.clock import iso
 from familiar_cli.store.journal.history import SHORT, History
 from familiar_cli.store.journal.repository import Commit, Repository
 from familiar_cli.store.memory.layout import DAILY_DIR
+from familiar_cli.store.memory.pages.lines import TurnRange
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.writing.consolidation import composing, periods
 from familiar_cli.writing.consolidation.composing import as_items
 from familiar_cli.writing.consolidation.digests import hold_back
+from familiar_cli.writing.consolidation.engine import FileMaker
 from familiar_cli.writing.consolidation.library import (
     Cache,
     FinishedYear,
@@ -52,12 +55,6 @@ from familiar_cli.writing.consolidation.period_states import (
     coverage_by_year,
 )
 from familiar_cli.writing.review.pending import Plans
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.pages.lines import TurnRange
-    from familiar_cli.store.memory.store.store import MemoryStore
-    from familiar_cli.writing.consolidation.engine import FileMaker
-
 
 BUDGETS: Final[dict[periods.Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
 _GUIDANCE: Final[dict[periods.Tier, str]] = {

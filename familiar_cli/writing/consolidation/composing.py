@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +25,9 @@ from familiar_cli.base.text import (
     unfenced,
 )
 from familiar_cli.base.times.clock import now
+from familiar_cli.base.who.identity import Who
 from familiar_cli.llm.asking import Asker, values_in, voice_excerpt
+from familiar_cli.llm.types import ChatModel, Completion
 from familiar_cli.store.memory.pages.lines import (
     SAID_SHARE,
     EvidenceText,
@@ -42,10 +44,6 @@ from familiar_cli.writing.consolidation.periods import (
     Rejection,
     SourceItem,
 )
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.identity import Who
-    from familiar_cli.llm.types import ChatModel, Completion
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import read_record, write_record
 from familiar_cli.base.text import sha256_of
-from familiar_cli.base.who.visibility import NOBODY, SHARED
+from familiar_cli.base.who.visibility import NOBODY, SHARED, Viewer
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.visible_lines import as_private, as_public, visible_in
 from familiar_cli.store.memory.store.files import FileListing, MemoryEntry, MemoryFile
@@ -24,7 +24,6 @@ from familiar_cli.writing.consolidation import periods
 from familiar_cli.writing.consolidation.pages import blocks, page_text, read_page
 
 if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.review.pending import PlannedFile
 

@@ -21,7 +21,7 @@ from familiar_cli.store.memory.pages.visible_lines import as_private, may_hide, 
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.writing.review.pending import Draft
 from familiar_cli.writing.writer.contract import REWRITES, Operation, Refusal
-from familiar_cli.writing.writer.grounds import Grounds, own_session, session_title
+from familiar_cli.writing.writer.grounds import Grounds, ShownFile, own_session, session_title
 from familiar_cli.writing.writer.page_text import (
     apply_operation,
     new_file,
@@ -32,7 +32,6 @@ from familiar_cli.writing.writer.page_text import (
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
-    from familiar_cli.writing.writer.grounds import ShownFile
     from familiar_cli.writing.writer.rails import JudgedBatch
 
 

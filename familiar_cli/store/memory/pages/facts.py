@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import date
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from familiar_cli.base.languages import CODES, Phrases, dates, heading_in, questions
 from familiar_cli.base.markdown import (
@@ -37,10 +37,8 @@ from familiar_cli.base.markdown import (
     scan,
     sections,
 )
+from familiar_cli.base.who.visibility import Viewer
 from familiar_cli.store.memory.pages import lines, visible_lines
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
 
 _CITING: Final = re.compile(rf"<!-- turns? {lines.BODY} -->")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from familiar_cli.base import markdown
@@ -22,6 +22,7 @@ from familiar_cli.base.who.visibility import (
     OWNERS,
     PUBLIC,
     SHARED,
+    Evidence,
     PrivacyRules,
     Viewer,
     channel_scope,
@@ -37,9 +38,6 @@ from familiar_cli.store.memory.layout import (
     scope_of_path,
 )
 from familiar_cli.store.memory.pages.lines import only_links
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Evidence
 
 _PRIVATE: Final = re.compile(r"<!-- private ([^\s<>]+) -->")
 _MEANT_MARK: Final = re.compile(r"<!--[ \t]*priv")
