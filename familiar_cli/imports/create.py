@@ -16,18 +16,8 @@ from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.base.macros import unknown_macros
 from familiar_cli.base.text import nearest, one_line, sha256_of, slugify
 from familiar_cli.base.who.identity import check_familiar_id
-from familiar_cli.imports import cards, import_plan
+from familiar_cli.imports import cards, foreign_files, import_plan
 from familiar_cli.imports.containers import SUFFIXES
-from familiar_cli.imports.foreign_files import (
-    OWN_DEPTH,
-    as_object,
-    object_at,
-    objects_at,
-    read_foreign,
-    read_json,
-    text_at,
-    to_storable,
-)
 from familiar_cli.imports.import_lorebook import plan_import
 from familiar_cli.imports.lorebook_shelf import book_directories, place_for
 from familiar_cli.imports.reading import read_card_book
@@ -142,9 +132,9 @@ def _of_book(settings: tuple[str, ...]) -> tuple[str, ...]:
 
 def _card_files(card: cards.Card, *, book_dir: str | None) -> dict[str, bytes]:
     files = {
-        self_file(field).rel_path: field_markdown(field, to_storable(card.data[field])).encode(
-            "utf-8"
-        )
+        self_file(field).rel_path: field_markdown(
+            field, foreign_files.to_storable(card.data[field])
+        ).encode("utf-8")
         for field in cards.FILE_FIELDS
         if cards.is_text(card.data.get(field))
     }
@@ -170,7 +160,8 @@ def _is_equal(rel_path: str, there: bytes, new: bytes) -> bool:
         return there == new
     try:
         old, made = (
-            read_json(content, origin=rel_path, max_depth=OWN_DEPTH)[0] for content in (there, new)
+            foreign_files.read_json(content, origin=rel_path, max_depth=foreign_files.OWN_DEPTH)[0]
+            for content in (there, new)
         )
         return bool(old == made)
     except errors.BadInputError:
@@ -310,9 +301,9 @@ def read_manifest(directory: Path) -> list[ExportedFamiliar]:
         FamiliarError: It is unreadable.
     """
     path = directory / import_plan.EXPORT_MANIFEST
-    value, _ = read_json(read_foreign(path), origin=path.name)
-    entries = objects_at(as_object(value), "familiars")
-    if as_object(value).get("familiar_export") != EXPORT_VERSION or not entries:
+    value, _ = foreign_files.read_json(foreign_files.read_foreign(path), origin=path.name)
+    entries = foreign_files.objects_at(foreign_files.as_object(value), "familiars")
+    if foreign_files.as_object(value).get("familiar_export") != EXPORT_VERSION or not entries:
         raise errors.BadInputError(
             f"{str(path)!r} is not an export that this version can read; nothing was imported",
             hint="Make the export again with this version of `familiar export`.",
@@ -321,13 +312,13 @@ def read_manifest(directory: Path) -> list[ExportedFamiliar]:
 
 
 def _read_entry(directory: Path, entry: dict[str, Any]) -> ExportedFamiliar:
-    familiar_id = check_familiar_id(text_at(entry, "id"))
+    familiar_id = check_familiar_id(foreign_files.text_at(entry, "id"))
     kinds = {
         channel: kind
-        for channel, kind in object_at(entry, "channel_kinds").items()
+        for channel, kind in foreign_files.object_at(entry, "channel_kinds").items()
         if isinstance(kind, str)
     }
-    name = one_line(text_at(entry, "name"))
+    name = one_line(foreign_files.text_at(entry, "name"))
     return ExportedFamiliar(familiar_id, name, directory / familiar_id, kinds)
 
 

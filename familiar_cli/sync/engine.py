@@ -13,13 +13,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from familiar_cli.base import errors
 from familiar_cli.base.config.home import Instance, replace_id
-from familiar_cli.base.errors import (
-    BadInputError,
-    OrderWaitsError,
-    RefusedError,
-    RemoteRefusedError,
-)
 from familiar_cli.base.text import counted
 from familiar_cli.store.history.forgetting import ForgetOrder
 from familiar_cli.store.journal.exchange import JournalExchange
@@ -148,7 +143,7 @@ class SyncEngine:
         self._begin_journal()
         self.store.catch_up()
         if self.repository.head() is None:
-            raise RefusedError(
+            raise errors.RefusedError(
                 "The memory is empty, so there is nothing to sync; nothing was changed",
                 hint="Start a second machine with `familiar init --from-remote ADDRESS`.",
             )
@@ -174,7 +169,7 @@ class SyncEngine:
             RefusedError: No one can do that here.
         """
         if self.forget is None:
-            raise RefusedError("A request to forget a person is pending; nothing was merged")
+            raise errors.RefusedError("A request to forget a person is pending; nothing was merged")
         for order in found.orders:
             self.progress("forgetting a person, by order of another machine")
             self.forget(order, found.heads)
@@ -401,14 +396,14 @@ class _Run:
                 reason = "there is no memory of this familiar beside these turns"
                 ref, aside = remotes.TURNS_REFS + instance, self._fetch.aside
                 memory = aside.get(remotes.MEMORY_REFS + instance)
-                if memory and memory.code == OrderWaitsError.code:
+                if memory and memory.code == errors.OrderWaitsError.code:
                     reason = "its memory waits as well"
                 aside.setdefault(ref, remotes.RefAside(ref, id_, reason, is_final=False))
                 continue
             self._progress(f"reading turns of {instance}")
             try:
                 count += take_turns(self._repository, self._turns, self._own, instance, id_)
-            except BadInputError as error:  # a damaged one does not stop the others
+            except errors.BadInputError as error:  # a damaged one does not stop the others
                 self._notes.append(f"Not all turns of {instance!r} could be read: {error}")
         return count
 
@@ -473,7 +468,7 @@ class _Run:
             if not pushed.refused:
                 continue
             if pushed.ref not in {remotes.MAIN_REF, *self._transport.shared_refs}:
-                raise RemoteRefusedError(
+                raise errors.RemoteRefusedError(
                     f"The remote {self._transport.address!r} rejected"
                     f" {shown_ref(pushed.ref)}: {pushed.refused}",
                     hint="Sync again; if it keeps failing, check that you have write access.",
@@ -488,7 +483,7 @@ class _Run:
         now = self._transport.refs()
         wrong = next((ref for ref, id_ in refs.items() if now.get(ref) != id_), None)
         if wrong:
-            raise RemoteRefusedError(
+            raise errors.RemoteRefusedError(
                 f"The remote {self._transport.address!r} does not show what was just pushed to"
                 f" {shown_ref(wrong)}",
                 hint="Sync again; if it keeps failing, another copy of this familiar pushes there.",

@@ -7,15 +7,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from familiar_cli.base import errors
 from familiar_cli.base.config.home import Instance
-from familiar_cli.base.errors import (
-    AnotherFamiliarError,
-    FamiliarError,
-    OlderEpochError,
-    OrderWaitsError,
-    RefLimitError,
-    RemoteDamagedError,
-)
 from familiar_cli.store.history.forgetting import ForgetOrder
 from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 from familiar_cli.store.journal.repository import decode_commit, translate_errors, walk_ancestors
@@ -74,7 +67,7 @@ class RemoteFetch(Struct, kw_only=True):
             there = self._accepted_refs(self._ours(self.transport.refs()))
             try:
                 there = self._fetch_refs(there, is_last=not left)
-            except RemoteDamagedError:
+            except errors.RemoteDamagedError:
                 if not left:
                     if isinstance(self.transport, PathRemote):
                         self.transport.report_damage()
@@ -125,8 +118,8 @@ class RemoteFetch(Struct, kw_only=True):
             self._fetch(new)
             if isinstance(self.transport, PathRemote):
                 self.transport.report_damage(is_damaged=False)
-        except (RemoteDamagedError, AnotherFamiliarError) as error:
-            known = (RefLimitError, AnotherFamiliarError, OlderEpochError)
+        except (errors.RemoteDamagedError, errors.AnotherFamiliarError) as error:
+            known = (errors.RefLimitError, errors.AnotherFamiliarError, errors.OlderEpochError)
             if not is_last and not isinstance(error, known):
                 raise  # while others push, a ref may appear before its objects
             self._fetch_apart(new, has_known=len(new) < len(there), error=error)
@@ -171,7 +164,7 @@ class RemoteFetch(Struct, kw_only=True):
                 "happen here as well"
             )
             self.aside[ref] = remotes.RefAside(
-                ref, id_, reason, is_final=False, code=OrderWaitsError.code
+                ref, id_, reason, is_final=False, code=errors.OrderWaitsError.code
             )
         return {ref: id_ for ref, id_ in there.items() if ref not in waiting}
 
@@ -241,9 +234,9 @@ class RemoteFetch(Struct, kw_only=True):
                     if wants:
                         incoming.accept(wants)
                     return True
-        except RemoteDamagedError as error:
+        except errors.RemoteDamagedError as error:
             problem, code = str(error), error.code
-            is_final = isinstance(error, (RefLimitError, OlderEpochError))
+            is_final = isinstance(error, (errors.RefLimitError, errors.OlderEpochError))
         self.notes.append(f"{shown_ref(ref)} at {self.name!r} was ignored: {problem}")
         self.aside[ref] = remotes.RefAside(ref, id_, problem, is_final, code)
         del self.branches[ref]
@@ -266,7 +259,7 @@ class RemoteFetch(Struct, kw_only=True):
         return all(map(self.admission.is_admitted, names))
 
     def _fetch_apart(
-        self, refs: Mapping[str, str], *, has_known: bool, error: FamiliarError
+        self, refs: Mapping[str, str], *, has_known: bool, error: errors.FamiliarError
     ) -> None:
         """Fetch refs one by one; set aside those that cannot be taken.
 
@@ -278,13 +271,14 @@ class RemoteFetch(Struct, kw_only=True):
         for ref, id_ in sorted(refs.items()):
             try:
                 self._fetch({ref: id_})
-            except (RemoteDamagedError, AnotherFamiliarError) as reason:
+            except (errors.RemoteDamagedError, errors.AnotherFamiliarError) as reason:
                 is_final = isinstance(
-                    reason, (RefLimitError, AnotherFamiliarError, OlderEpochError)
+                    reason,
+                    (errors.RefLimitError, errors.AnotherFamiliarError, errors.OlderEpochError),
                 )
                 self.aside[ref] = remotes.RefAside(ref, id_, str(reason), is_final, reason.code)
         aside = [self.aside[ref] for ref in refs if ref in self.aside]
-        is_foreign = isinstance(error, AnotherFamiliarError)
+        is_foreign = isinstance(error, errors.AnotherFamiliarError)
         if len(aside) == len(refs) and (
             (is_foreign and not has_known) or not any(one.is_final for one in aside)
         ):
@@ -297,7 +291,7 @@ class RemoteFetch(Struct, kw_only=True):
     def _check_familiar(self, heads: Iterable[str], incoming: IncomingObjects) -> None:
         """Refuse a remote whose memories have another first commit."""
         if not all(incoming.goes_on(head) or self._is_ours(head, incoming) for head in heads):
-            raise AnotherFamiliarError(
+            raise errors.AnotherFamiliarError(
                 f"The remote {self.transport.address!r} holds the memory of another familiar;"
                 " nothing was changed on either side",
                 hint="Give each familiar a remote of its own. To start from that remote instead: "

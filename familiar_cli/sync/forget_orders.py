@@ -31,14 +31,8 @@ from familiar_cli.store.history.likeness import NameForms
 from familiar_cli.store.history.lines import TurnName
 from familiar_cli.store.history.tombstones import Forgotten, accounts_of, bury_turns, find_forgotten
 from familiar_cli.store.journal.repository import HUMAN, Repository, translate_errors
+from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import names_of, slug_in
-from familiar_cli.store.memory.layout import (
-    INDEX_DIR,
-    LORE_DIR,
-    PEOPLE_DIR,
-    SELF_DIR,
-    STANDARD_NAMES,
-)
 from familiar_cli.store.memory.pages.erasing import PageEraser, free_path
 from familiar_cli.store.memory.store.files import MISSING
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
@@ -54,7 +48,7 @@ ORDERS_FILE: Final = ".forgotten.json"
 """In the home: the orders of each familiar, so that they outlive a restored backup."""
 
 _KNOWN_FILE: Final = "served.sqlite"  # of the server
-_DERIVED: Final = ("recall", "replying", ".backups", f"memory/{INDEX_DIR}")
+_DERIVED: Final = ("recall", "replying", ".backups", f"memory/{layout.INDEX_DIR}")
 _RECORDS: Final = ("traces", "runs", "quarantine")
 _TRIES: Final = 5
 _NOT_ABOUT_PEOPLE: Final = frozenset({"llm", "embedding"})  # names of models and servers
@@ -101,7 +95,7 @@ def unfinished_forgetting(paths: FamiliarPaths) -> UnfinishedOrder | None:
 
 def people_pages(memory: MemoryStore) -> Iterator[tuple[str, str]]:
     """Yield the slug and the text of each person's file."""
-    for entry in memory.walk(PEOPLE_DIR, missing_ok=True).files:
+    for entry in memory.walk(layout.PEOPLE_DIR, missing_ok=True).files:
         slug = slug_in(entry.rel_path)
         if slug:
             with suppress(FamiliarError):
@@ -142,7 +136,7 @@ class ForgetRun:
         memory = self._place.memory
         common = [
             memory.read_file(entry.rel_path)
-            for directory in (SELF_DIR, LORE_DIR)
+            for directory in (layout.SELF_DIR, layout.LORE_DIR)
             if memory.exists(directory)
             for entry in memory.walk(directory).files
             if entry.rel_path.endswith(".md")
@@ -157,7 +151,7 @@ class ForgetRun:
         return self.found.traces.is_named_in(text) or self.found.traces.is_quoted_in(text)
 
     def _bare_name(self, name: str) -> str:
-        return name if name in STANDARD_NAMES else self.found.traces.without_name(name)
+        return name if name in layout.STANDARD_NAMES else self.found.traces.without_name(name)
 
     def changes(self) -> dict[str, tuple[bytes, bytes | None]]:
         """Return the memory files that change, before and after."""

@@ -25,7 +25,7 @@ from familiar_cli.base.errors import (
 from familiar_cli.base.text import fold, typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports import create
+from familiar_cli.imports import create, what_is_it
 from familiar_cli.imports.contract import DateOrder, ForeignChat, Reading, recognise
 from familiar_cli.imports.foreign_files import DamagedError, read_foreign
 from familiar_cli.imports.import_chat import (
@@ -40,15 +40,6 @@ from familiar_cli.imports.import_plan import FamiliarReport, ImportReport, build
 from familiar_cli.imports.reading import forms_in, load_book, read_card, read_chats, read_memories
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.source import ForeignFile, as_source
-from familiar_cli.imports.what_is_it import (
-    CANDIDATES,
-    Recognized,
-    explain_unknown,
-    readings_of,
-    unpack_archive,
-    what_is,
-    why_unknown,
-)
 
 if TYPE_CHECKING:
     from familiar_cli.imports import folders
@@ -124,7 +115,7 @@ class ImportItem(Struct):
     path: Path
     kind: str = ""
     title: str = ""
-    others: tuple[Recognized, ...] = ()
+    others: tuple[what_is_it.Recognized, ...] = ()
     familiar: str = ""
     forms: tuple[str, ...] = ()
     done: list[Done] = field(default_factory=list)
@@ -140,13 +131,15 @@ class ImportItem(Struct):
         return [*([self.error] if self.error else []), *(one.error for one in chats)]
 
 
-def _items_of(path: Path, recognitions: Sequence[Recognized], kind: str) -> Iterator[ImportItem]:
+def _items_of(
+    path: Path, recognitions: Sequence[what_is_it.Recognized], kind: str
+) -> Iterator[ImportItem]:
     if kind and path.exists():
         recognition = next((one for one in recognitions if one.kind == kind), None)
         yield ImportItem(path, kind, recognition.title if recognition else kind)
         return
     if not recognitions:
-        yield ImportItem(path, error=explain_unknown(path))
+        yield ImportItem(path, error=what_is_it.explain_unknown(path))
         return
     first, *others = recognitions
     if first.kind in _FIRST:
@@ -165,11 +158,11 @@ def _items_of(path: Path, recognitions: Sequence[Recognized], kind: str) -> Iter
 
 def _unknown_item(path: Path) -> ImportItem:
     """Return the item of a file that no importer takes: an error if it is damaged."""
-    if path.suffix.lower() not in CANDIDATES:
+    if path.suffix.lower() not in what_is_it.CANDIDATES:
         return ImportItem(path, left_out="files of this type are not imported")
-    if recognition := what_is(path):
+    if recognition := what_is_it.what_is(path):
         return ImportItem(path, left_out=recognition.title)
-    reason, error = why_unknown(path)
+    reason, error = what_is_it.why_unknown(path)
     if not reason or isinstance(error, DamagedError):
         return ImportItem(path, error=error)
     return ImportItem(path, left_out=reason)
@@ -241,17 +234,17 @@ class FileImporter:
         return sorted(items, key=lambda item: order.get(item.kind, len(order)))
 
     def _recognise_items(self, path: Path, kind: str) -> Iterator[ImportItem]:
-        recognitions = readings_of(path)
+        recognitions = what_is_it.readings_of(path)
         if recognitions and recognitions[0].kind == "archive":
             try:
-                directory = unpack_archive(path, self._scratch)
+                directory = what_is_it.unpack_archive(path, self._scratch)
             except FamiliarError as error:
                 yield ImportItem(path, error=error)
                 return
             shown = self.options.typed.get(str(path), str(path))
             copies = dict.fromkeys(map(str, directory.rglob("*")), shown)
             self.options = replace(self.options, typed={**self.options.typed, **copies})
-            path, recognitions = directory, readings_of(directory)
+            path, recognitions = directory, what_is_it.readings_of(directory)
         yield from _items_of(path, recognitions, kind)
 
     def run(self, item: ImportItem, report: OnProgress | None = None) -> None:

@@ -18,15 +18,9 @@ from familiar_cli.base.times.when import read_day
 from familiar_cli.familiar import Familiar  # types of public functions are inspected
 from familiar_cli.store.memory.layout import new_run_id, path_in_scope, scope_of_path
 from familiar_cli.store.passes import CONSOLIDATING, DISTILLING, Event, as_failure, failed
-from familiar_cli.writing.consolidation import calendar, digests, periods
+from familiar_cli.writing.consolidation import calendar, digests, library, periods
 from familiar_cli.writing.consolidation.composing import Composer, Replies
 from familiar_cli.writing.consolidation.engine import FileMaker
-from familiar_cli.writing.consolidation.library import (
-    PrivateShelf,
-    newest_sessions,
-    private_shelves,
-    public_view,
-)
 from familiar_cli.writing.consolidation.period_states import PeriodStates, Today
 from familiar_cli.writing.review.pending import read_plans
 from familiar_cli.writing.writer.grounds import session_path, slot_of
@@ -70,7 +64,7 @@ class Consolidation:
         self,
         familiar: Familiar,
         now: datetime | None = None,
-        shelf: PrivateShelf | None = None,
+        shelf: library.PrivateShelf | None = None,
         *,
         notifies: bool = True,
     ) -> None:
@@ -86,7 +80,7 @@ class Consolidation:
     def for_viewer(cls, familiar: Familiar, viewer: Viewer) -> Consolidation:
         """Build the consolidation of plain paths, as a viewer knows them."""
         everyone = familiar.privacy.program()
-        shelf = None if viewer.is_owner else public_view(familiar.memory, everyone)
+        shelf = None if viewer.is_owner else library.public_view(familiar.memory, everyone)
         return cls(familiar, shelf=shelf)
 
     async def consolidate(
@@ -184,8 +178,8 @@ class Consolidation:
         now = self.today.now
         return [Consolidation(self._familiar, now, s, notifies=False) for s in self._shelves()]
 
-    def _shelves(self) -> list[PrivateShelf]:
-        return private_shelves(self._familiar.memory, self._familiar.privacy.program())
+    def _shelves(self) -> list[library.PrivateShelf]:
+        return library.private_shelves(self._familiar.memory, self._familiar.privacy.program())
 
     def rewritten(self) -> tuple[calendar.Rewritten, ...]:
         """List the files that a person rewrote, which are not made again."""
@@ -260,7 +254,7 @@ class Consolidation:
 
     def _states(
         self,
-        shelf: PrivateShelf | None,
+        shelf: library.PrivateShelf | None,
         only: periods.Period | None = None,
         *,
         everything: bool = False,
@@ -296,7 +290,7 @@ class Consolidation:
         set_to = self._familiar.config.distill
         slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
         return digests.Distiller(
-            newest_sessions(self._shelf or self._familiar.memory, self.today.cutoff_hour),
+            library.newest_sessions(self._shelf or self._familiar.memory, self.today.cutoff_hour),
             {name: _find_digest(set_to, name) for name in digests.NAMES},
             self._familiar.counter.count,
             lambda name: self._engine(slots[name], how, self._shelf, DISTILLING.format(name=name)),
@@ -307,7 +301,7 @@ class Consolidation:
         )
 
     def _engine(
-        self, slot: str, how: ConsolidationOptions, shelf: PrivateShelf | None, command: str
+        self, slot: str, how: ConsolidationOptions, shelf: library.PrivateShelf | None, command: str
     ) -> FileMaker:
         def composer() -> Composer:
             if (slot, command) not in self._composers:

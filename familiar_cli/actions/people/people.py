@@ -13,13 +13,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold_word, nearest, one_line, typed
 from familiar_cli.base.times.clock import iso
-from familiar_cli.base.who.identity import (
-    NEUTRAL,
-    Author,
-    handle_of,
-    parse_author,
-    title_of_account,
-)
+from familiar_cli.base.who import identity
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.store.history.selection import names_used_by
 from familiar_cli.store.memory.aliases import Aliases, SharedName, main_slug, names_of, slug_in
@@ -110,8 +104,8 @@ def people_of(
 
 def _shown_name(slug: str, names: Sequence[str], label: str) -> str:
     """Return the name in a person's file, unless that only repeats their account."""
-    if not names or names[0] == handle_of(slug):
-        return title_of_account(slug, label)
+    if not names or names[0] == identity.handle_of(slug):
+        return identity.title_of_account(slug, label)
     return names[0]
 
 
@@ -203,9 +197,9 @@ def find_person(
         )
     own = familiar.me().slugs
     if not called and viewer.sees_everything and target in _private_names(familiar, own):
-        return NEUTRAL.slug
+        return identity.NEUTRAL.slug
     if called & own and called <= own:
-        return NEUTRAL.slug if NEUTRAL.slug in called else min(called)
+        return identity.NEUTRAL.slug if identity.NEUTRAL.slug in called else min(called)
     if len(called) > 1:
         listed = ", ".join(sorted(called))
         raise UsageError(
@@ -219,9 +213,9 @@ def find_person(
     raise NotFoundError(f"No person is called {person!r}", hint=hint)
 
 
-def _names_of(author: Author) -> set[str]:
+def _names_of(author: identity.Author) -> set[str]:
     """Return a person's case-folded names on their platform."""
-    names = (author.display_name, author.username, author.label, handle_of(author.slug))
+    names = (author.display_name, author.username, author.label, identity.handle_of(author.slug))
     return {fold_word(one_line(name)) for name in names if name}
 
 
@@ -239,7 +233,7 @@ def _has_file(familiar: Familiar, slug: str) -> bool:
 
 def _slug_of(person: str) -> str | None:
     try:
-        return parse_author(person).slug
+        return identity.parse_author(person).slug
     except UsageError:
         return None
 

@@ -26,14 +26,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base import errors, files
 from familiar_cli.base.text import one_line, sha256_of, slugify
-from familiar_cli.base.who.identity import (
-    NEUTRAL,
-    Author,
-    Me,
-    check_familiar_id,
-    clean_name,
-    parse_author,
-)
+from familiar_cli.base.who import identity
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.schema import HomeSettings
@@ -338,7 +331,7 @@ def _find_familiar(home: Path, name: str) -> FamiliarPaths:
         return FamiliarPaths(home / name)
     familiars = list_familiars(home)
     if name in familiars:
-        return FamiliarPaths(home / check_familiar_id(name))
+        return FamiliarPaths(home / identity.check_familiar_id(name))
     raise errors.NotFoundError(
         f"No familiar {name!r} in {str(home)!r}; there are: {', '.join(familiars) or 'none'}",
         hint="Run `familiar list`, or create one with `familiar init`.",
@@ -355,10 +348,10 @@ def _is_familiar(directory: Path) -> bool:
 def who_speaks(
     value: str | None = None,
     name: str | None = None,
-    me: Me = Me(),  # noqa: B008  # frozen
+    me: identity.Me = identity.Me(),  # noqa: B008  # frozen
     *,
     field: str = "The account",
-) -> Author:
+) -> identity.Author:
     """Return the author given as an owner or as `PLATFORM:ID`, or the default speaker.
 
     Args:
@@ -370,7 +363,7 @@ def who_speaks(
     Raises:
         UsageError: `value` is not valid.
     """
-    text = clean_name(name)
+    text = identity.clean_name(name)
     owners = {one.account.user_id: one for one in me.others}
     if value is not None and value not in owners:
         if owners and ":" not in value:
@@ -378,18 +371,21 @@ def who_speaks(
                 f"{field} {one_line(repr(value), 80)} is neither PLATFORM:ID nor an owner",
                 hint=f"Owners here: {', '.join(owners)}.",
             )
-        return parse_author(value, display_name=text, field=field)
+        return identity.parse_author(value, display_name=text, field=field)
     author = (me if value is None else owners[value]).author
     return replace(author, display_name=text or author.display_name)
 
 
-def other_owners(settings: HomeSettings) -> tuple[Me, ...]:
+def other_owners(settings: HomeSettings) -> tuple[identity.Me, ...]:
     """Return the owners that `me.toml` has beside the first; each has an account `cli:NAME`."""
     mes = []
     for name, set_to in settings.owners.items():
-        accounts = (Author(NEUTRAL.platform, name), *map(parse_author, set_to.also))
+        accounts = (
+            identity.Author(identity.NEUTRAL.platform, name),
+            *map(identity.parse_author, set_to.also),
+        )
         mes.append(
-            Me(
+            identity.Me(
                 accounts[0],
                 one_line(set_to.name) or name,
                 set_to.description,

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec.structs import asdict
 
-from familiar_cli.base.errors import (
-    BadInputError,
-    LimitError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
+from familiar_cli.base import errors
 from familiar_cli.base.text import counted, typed
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands._options import DryRun, OnlyChannel
@@ -263,7 +257,7 @@ def forget(
                 out.note(forgotten_text(report))
                 yes = typer.confirm("Forget this person for good, on every machine?", err=True)
             if not yes:
-                raise RefusedError(
+                raise errors.RefusedError(
                     "Forgetting cannot be undone, so it must be confirmed; nothing was changed",
                     hint="Preview it: `familiar people forget PERSON --dry-run`. Then add --yes.",
                 )
@@ -342,16 +336,16 @@ def me(
         given |= _persona(from_sillytavern, name)
     values = {key: value.strip() for key, value in given.items() if value is not None}
     if also and channel:
-        raise UsageError("--also applies to every channel; nothing was changed")
+        raise errors.UsageError("--also applies to every channel; nothing was changed")
     if as_ is not None and (channel or base.globals_of(ctx).familiar):
-        raise UsageError("--as applies to the whole home; nothing was changed")
+        raise errors.UsageError("--as applies to the whole home; nothing was changed")
     if clear and (values or also):
-        raise UsageError("--clear cannot be combined with new values; nothing was changed")
+        raise errors.UsageError("--clear cannot be combined with new values; nothing was changed")
     if not clear and not values and not also:
         where = _familiar(ctx, channel)
         profile = show_me(home, where, channel or "", as_)
         if as_ is not None and as_ not in profile.owners:
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 f"There is no owner {as_!r} in this home",
                 hint=f"Add one: `familiar me --as {as_} --name NAME`.",
             )
@@ -389,7 +383,7 @@ def _familiar(ctx: typer.Context, channel: str | None) -> Familiar | None:
     """Open the selected familiar; None if there is none and none is needed."""
     try:
         return base.familiar_of(ctx)
-    except (NotFoundError, UsageError):
+    except (errors.NotFoundError, errors.UsageError):
         if channel or base.globals_of(ctx).familiar:
             raise
         return None
@@ -402,13 +396,13 @@ def _text(file: str | None) -> str | None:
     try:
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise BadInputError(f"{origin!r} is not UTF-8 text; nothing was changed") from error
+        raise errors.BadInputError(f"{origin!r} is not UTF-8 text; nothing was changed") from error
     return _short(text, origin)
 
 
 def _short(text: str, origin: str) -> str:
     if len(text) > _MOST_CHARS:
-        raise LimitError(
+        raise errors.LimitError(
             f"The description in {origin!r} has {len(text):,} characters, more than "
             f"{_MOST_CHARS:,}; nothing was changed",
             hint="Keep what every prompt needs, and leave the rest to memory.",
@@ -469,7 +463,7 @@ def graph(
     _check(name, html=html, dot=dot, force=force and export is None)
     if import_ is not None or export is not None:
         if name is not None or html is not None or dot or None not in (import_, export):
-            raise UsageError(
+            raise errors.UsageError(
                 "--import and --export cannot be combined with other options",
                 hint="Leave those out.",
             )
@@ -480,7 +474,7 @@ def graph(
                 _export(out, familiar, str(export), force=force)
         return
     if dry_run:
-        raise UsageError("This option requires --import", hint="Add --import FILE.")
+        raise errors.UsageError("This option requires --import", hint="Add --import FILE.")
     with base.familiar_of(ctx) as familiar:
         found = (
             overview(familiar, viewer=familiar.privacy.owner())
@@ -509,11 +503,11 @@ def graph(
 
 def _check(name: str | None, *, html: str | None, dot: bool, force: bool) -> None:
     if (html is not None or dot) and name is None:
-        raise UsageError("--html and --dot need a NAME to start from", hint="Add one.")
+        raise errors.UsageError("--html and --dot need a NAME to start from", hint="Add one.")
     if html is not None and dot:
-        raise UsageError("--html and --dot cannot be combined", hint="Choose one.")
+        raise errors.UsageError("--html and --dot cannot be combined", hint="Choose one.")
     if force and html is None:
-        raise UsageError("This option requires --html or --export", hint="Add one.")
+        raise errors.UsageError("This option requires --html or --export", hint="Add one.")
 
 
 def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> None:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from familiar_cli.imports import conversation
 from familiar_cli.imports.cards import Card, build_card
 from familiar_cli.imports.contract import ForeignItem, Format, Reading, Sighting, certain_if
-from familiar_cli.imports.conversation import (
-    Program,
-    SourceChat,
-    SourceMessage,
-    read_conversations,
-    shown_messages,
-)
 from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at, text_list
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 from familiar_cli.imports.source import ForeignFile, Skip
 
-_PROGRAM: Final = Program("agnai")
+_PROGRAM: Final = conversation.Program("agnai")
 _FIELDS: Final = {
     "name": "name",
     "greeting": "first_mes",
@@ -68,7 +62,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterable[ForeignItem | Skip]
         return [_MAPPING.read(value, source.name)]
     if value.get("kind") == "character":
         return [_card(value, source)]
-    return read_conversations(source, reading, _PROGRAM, _parse)
+    return conversation.read_conversations(source, reading, _PROGRAM, _parse)
 
 
 def _card(value: dict[str, Any], source: ForeignFile) -> Card:
@@ -92,11 +86,11 @@ def _persona(persona: dict[str, Any], name: str) -> str:
     return "\n".join(about)
 
 
-def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
+def _parse(value: dict[str, Any]) -> Iterator[conversation.SourceChat]:
     messages = objects_at(value, "messages")
-    shown = shown_messages(messages, ("_id", "parent"), text_at(value, "treeLeafId"))
+    shown = conversation.shown_messages(messages, ("_id", "parent"), text_at(value, "treeLeafId"))
     about = {key: data for key, data in value.items() if key != "messages"}
-    yield SourceChat(
+    yield conversation.SourceChat(
         lambda: map(_line, shown),
         name=text_at(value, "name"),
         id=text_at(value, "_id"),
@@ -105,10 +99,10 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     )
 
 
-def _line(message: dict[str, Any]) -> SourceMessage:
+def _line(message: dict[str, Any]) -> conversation.SourceMessage:
     is_user = bool(message.get("userId")) and not message.get("characterId")
     text, retries = text_at(message, "msg"), text_list(message.get("retries"))
-    return SourceMessage(
+    return conversation.SourceMessage(
         text,
         "system"
         if message.get("ooc") or message.get("event")

@@ -10,14 +10,8 @@ from msgspec.structs import replace
 
 from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports import memory_lists
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
-from familiar_cli.imports.memory_lists import (
-    build_memories,
-    notes_in,
-    other_files,
-    read_day,
-    read_lines,
-)
 from familiar_cli.store.memory.pages.front_matter import value_of
 
 if TYPE_CHECKING:
@@ -36,19 +30,19 @@ def _is_notes(source: ForeignFile) -> bool:
 
     Published vaults and blogs have permalinks, too, but no observations.
     """
-    notes = [text for _, text in notes_in(source, _SAMPLE)]
+    notes = [text for _, text in memory_lists.notes_in(source, _SAMPLE)]
     linked = [text for text in notes if value_of(text, "permalink") is not None]
     return len(linked) * 2 > len(notes) and any(map(_STRUCTURE.search, linked))
 
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
-    for name, text in notes_in(source):
+    for name, text in memory_lists.notes_in(source):
         start = body_start(text)
         above = text.count("\n", 0, start)
         title = str_or_empty(value_of(text, "title")) or name.rpartition("/")[2].removesuffix(".md")
-        stated = (read_day(value_of(text, key)) for key in ("date", "created"))
+        stated = (memory_lists.read_day(value_of(text, key)) for key in ("date", "created"))
         day = next(filter(None, stated), None)
-        for one in read_lines(text[start:], about=title):
+        for one in memory_lists.read_lines(text[start:], about=title):
             said = _words(one.text, title)
             yield replace(one, text=said, line=one.line + above, day=one.day or day, file=name)
 
@@ -70,6 +64,8 @@ FORMAT: Final = Format(
     forms=("memories",),
     sniff=lambda source: certain_if(_is_notes(source)),
     read=lambda source, _: [
-        build_memories("basic-memory", source.stem, _read(source), *other_files(source))
+        memory_lists.build_memories(
+            "basic-memory", source.stem, _read(source), *memory_lists.other_files(source)
+        )
     ],
 )

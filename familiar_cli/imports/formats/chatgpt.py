@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.conversation import (
-    SourceChat,
-    SourceMessage,
-    conversation_format,
-    shown_branch,
-)
+from familiar_cli.imports import conversation
 from familiar_cli.imports.foreign_files import object_at, object_list, text_at
 
 if TYPE_CHECKING:
@@ -20,17 +15,17 @@ _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}
 _SPOKEN: Final = frozenset({"text", "multimodal_text"})
 
 
-def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
+def _parse(value: dict[str, Any]) -> Iterator[conversation.SourceChat]:
     mapping = object_at(value, "mapping")
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    branch = shown_branch(nodes, "parent", _leaf(value, nodes))
+    branch = conversation.shown_branch(nodes, "parent", _leaf(value, nodes))
     kept = {name: m for name in branch if (m := _spoken(nodes[name]))}
     # Keep the node, without the message that became a turn.
     rest = {
         name: {k: v for k, v in node.items() if k != "message"} if name in kept else node
         for name, node in nodes.items()
     }
-    yield SourceChat(
+    yield conversation.SourceChat(
         lambda: map(_line, kept.values()),
         name=text_at(value, "title"),
         id=text_at(value, "conversation_id", "id"),
@@ -56,9 +51,9 @@ def _spoken(node: dict[str, Any]) -> dict[str, Any] | None:
     return message if _role(message) in _ROLES or _words(message) else None
 
 
-def _line(result: dict[str, Any]) -> SourceMessage:
+def _line(result: dict[str, Any]) -> conversation.SourceMessage:
     role = _role(result)
-    return SourceMessage(
+    return conversation.SourceMessage(
         _words(result),
         _ROLES.get(role, "system"),
         speaker="" if role in _ROLES else role,
@@ -94,6 +89,6 @@ def _role(message: dict[str, Any]) -> str:
     return text_at(object_at(message, "author"), "role")
 
 
-FORMAT: Final = conversation_format(
+FORMAT: Final = conversation.conversation_format(
     "chatgpt", "ChatGPT export", lambda first: "mapping" in first, _parse
 )

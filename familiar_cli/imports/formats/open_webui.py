@@ -6,24 +6,17 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from familiar_cli.imports.conversation import (
-    SourceChat,
-    SourceMessage,
-    conversation_format,
-    plain_text,
-    role_of,
-    shown_branch,
-)
+from familiar_cli.imports import conversation
 from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
 
 
-def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
+def _parse(value: dict[str, Any]) -> Iterator[conversation.SourceChat]:
     chat = object_at(value, "chat")
     history = object_at(chat, "history")
     by_id = {k: m for k, m in object_at(history, "messages").items() if isinstance(m, dict)}
-    branch = shown_branch(by_id, "parentId", text_at(history, "currentId"))
+    branch = conversation.shown_branch(by_id, "parentId", text_at(history, "currentId"))
     shown = [by_id[name] for name in branch] or objects_at(chat, "messages")
-    yield SourceChat(
+    yield conversation.SourceChat(
         partial(map, _line, shown),
         name=text_at(value, "title") or text_at(chat, "title"),
         id=text_at(value, "id"),
@@ -33,16 +26,16 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     )
 
 
-def _line(message: dict[str, Any]) -> SourceMessage:
-    return SourceMessage(
-        plain_text(message.get("content")),
-        role_of(message.get("role")),
+def _line(message: dict[str, Any]) -> conversation.SourceMessage:
+    return conversation.SourceMessage(
+        conversation.plain_text(message.get("content")),
+        conversation.role_of(message.get("role")),
         time=message.get("timestamp"),
         raw=message,
     )
 
 
-FORMAT: Final = conversation_format(
+FORMAT: Final = conversation.conversation_format(
     "open_webui",
     "Open WebUI",
     lambda first: {"history", "messages"} & object_at(first, "chat").keys(),

@@ -6,19 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from familiar_cli.imports.conversation import (
-    SourceChat,
-    SourceMessage,
-    conversation_format,
-    plain_text,
-    role_of,
-)
+from familiar_cli.imports import conversation
 from familiar_cli.imports.foreign_files import objects_at, text_at
 
 
-def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
+def _parse(value: dict[str, Any]) -> Iterator[conversation.SourceChat]:
     messages = objects_at(value, "messages")
-    yield SourceChat(
+    yield conversation.SourceChat(
         partial(map, _line, messages),
         name=text_at(value, "title", "name"),
         id=text_at(value, "id"),
@@ -26,10 +20,10 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     )
 
 
-def _line(message: dict[str, Any]) -> SourceMessage:
-    return SourceMessage(
-        plain_text(message.get("content")),
-        role_of(message.get("role")),
+def _line(message: dict[str, Any]) -> conversation.SourceMessage:
+    return conversation.SourceMessage(
+        conversation.plain_text(message.get("content")),
+        conversation.role_of(message.get("role")),
         time=message.get("created_at") or message.get("timestamp"),
         raw=message,
     )
@@ -40,4 +34,6 @@ def _is_request(value: dict[str, Any]) -> bool:
     return bool(messages) and all("role" in one and "content" in one for one in messages)
 
 
-FORMAT: Final = conversation_format("openai", "messages of a chat model", _is_request, _parse)
+FORMAT: Final = conversation.conversation_format(
+    "openai", "messages of a chat model", _is_request, _parse
+)

@@ -6,13 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from familiar_cli.imports.conversation import (
-    SourceChat,
-    SourceMessage,
-    conversation_format,
-    plain_text,
-    role_of,
-)
+from familiar_cli.imports import conversation
 from familiar_cli.imports.foreign_files import objects_at, text_at
 
 _LISTS: Final = ("conversations", "conversation", "items")
@@ -23,20 +17,22 @@ def _listed_messages(value: dict[str, Any]) -> list[dict[str, Any]]:
     return next((items for items in lists if any("value" in one for one in items)), [])
 
 
-def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
-    yield SourceChat(
+def _parse(value: dict[str, Any]) -> Iterator[conversation.SourceChat]:
+    yield conversation.SourceChat(
         partial(map, _line, _listed_messages(value)),
         name=text_at(value, "title"),
         id=str(value["id"]) if value.get("id") is not None else "",
     )
 
 
-def _line(message: dict[str, Any]) -> SourceMessage:
-    role = role_of(message.get("from"))
-    return SourceMessage(plain_text(message.get("value")), role, raw=message)
+def _line(message: dict[str, Any]) -> conversation.SourceMessage:
+    role = conversation.role_of(message.get("from"))
+    return conversation.SourceMessage(
+        conversation.plain_text(message.get("value")), role, raw=message
+    )
 
 
-FORMAT: Final = conversation_format(
+FORMAT: Final = conversation.conversation_format(
     "sharegpt",
     "ShareGPT",
     lambda first: any("from" in one for one in _listed_messages(first)),

@@ -12,16 +12,9 @@ from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.base.text import fold
 from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.base.who.identity import CHARACTERS
+from familiar_cli.imports import contract
 from familiar_cli.imports.cast import SILLY_TAVERN
 from familiar_cli.imports.chat_times import read_time
-from familiar_cli.imports.contract import (
-    ForeignMemory,
-    ForeignPersona,
-    ForeignSettings,
-    Format,
-    Sighting,
-    certain_if,
-)
 from familiar_cli.imports.conversation import (
     Program,
     SourceChat,
@@ -63,13 +56,13 @@ def _is_head(value: Mapping[str, Any]) -> bool:
     return "mes" not in value and not _HEAD_KEYS.isdisjoint(value)
 
 
-def _sniff(source: ForeignFile) -> Sighting:
+def _sniff(source: ForeignFile) -> contract.Sighting:
     if source.shape == "object" and _is_line(source.first):
-        return certain_if(source.first, "", "chat", "memories")
+        return contract.certain_if(source.first, "", "chat", "memories")
     settings = _settings(source)
     is_backup = settings is source.value
     what = "a backup of SillyTavern's personas" if is_backup else "SillyTavern's settings"
-    return certain_if(settings is not None, what, "settings")
+    return contract.certain_if(settings is not None, what, "settings")
 
 
 def _settings(source: ForeignFile) -> dict[str, Any] | None:
@@ -104,9 +97,9 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem]:
     yield build_chat(source, reading, _PROGRAM, chat)
 
 
-def _summaries(source: ForeignFile, about: str) -> Iterator[ForeignMemory]:
+def _summaries(source: ForeignFile, about: str) -> Iterator[contract.ForeignMemory]:
     """Yield what extensions noted in a chat: of each message, and the newest summary of it all."""
-    newest: ForeignMemory | None = None
+    newest: contract.ForeignMemory | None = None
     with source.open() as stream:
         for number, raw in enumerate(stream, 1):
             if len(raw) > MAX_LINE_BYTES or not any(mark in raw for mark in _OF_EXTENSIONS):
@@ -118,9 +111,9 @@ def _summaries(source: ForeignFile, about: str) -> Iterator[ForeignMemory]:
             day = to_zone(moment, None).date() if moment else None
             own = object_at(extra, "qvink_memory")
             if (text := text_at(own, "memory")) and not own.get("exclude"):
-                yield ForeignMemory(text, number, day, about)
+                yield contract.ForeignMemory(text, number, day, about)
             if text := text_at(extra, "memory"):
-                newest = ForeignMemory(text, number, day, about)
+                newest = contract.ForeignMemory(text, number, day, about)
     if newest:
         yield newest
 
@@ -288,15 +281,15 @@ def _chat_message(turn: Turn, name: str, me: Me) -> dict[str, object]:
     }
 
 
-def read_settings(settings: dict[str, Any]) -> ForeignSettings:
+def read_settings(settings: dict[str, Any]) -> contract.ForeignSettings:
     """Read the personas in a `settings.json` or a backup of personas."""
     power_user = object_at(settings, "power_user") or settings
     described = object_at(power_user, "persona_descriptions")
     current = text_at(settings, "user_avatar")
     default = text_at(power_user, "default_persona")
-    return ForeignSettings(
+    return contract.ForeignSettings(
         tuple(
-            ForeignPersona(
+            contract.ForeignPersona(
                 name.strip(),
                 text_at(object_at(described, avatar), "description").strip(),
                 is_current=avatar == current,
@@ -308,7 +301,7 @@ def read_settings(settings: dict[str, Any]) -> ForeignSettings:
     )
 
 
-def read_personas(raw: bytes, *, origin: str) -> tuple[ForeignPersona, ...]:
+def read_personas(raw: bytes, *, origin: str) -> tuple[contract.ForeignPersona, ...]:
     """Read the personas in a `settings.json` or a backup of personas, in order.
 
     Args:
@@ -329,8 +322,8 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[ForeignPersona, ...]:
 
 
 def choose_persona(
-    personas: tuple[ForeignPersona, ...], name: str = "", *, origin: str
-) -> ForeignPersona:
+    personas: tuple[contract.ForeignPersona, ...], name: str = "", *, origin: str
+) -> contract.ForeignPersona:
     """Return the persona called `name`, by default the user's default one.
 
     Raises:
@@ -358,6 +351,6 @@ def choose_persona(
     return chosen[0]
 
 
-FORMAT: Final = Format(
+FORMAT: Final = contract.Format(
     SILLY_TAVERN, "SillyTavern", ("chat", "memories", "settings"), _sniff, _read, write_lines
 )

@@ -14,18 +14,9 @@ from msgspec import Struct, field
 from familiar_cli.base.errors import BadInputError, RefusedError
 from familiar_cli.base.text import counted, fold, shorten_list
 from familiar_cli.base.times.clock import now
-from familiar_cli.imports import written_times
+from familiar_cli.imports import contract, written_times
 from familiar_cli.imports.cast import PLATFORM, is_role
 from familiar_cli.imports.chat_times import in_utc
-from familiar_cli.imports.contract import (
-    NO,
-    DateOrder,
-    ForeignChat,
-    Format,
-    Reading,
-    Sighting,
-    possible_if,
-)
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.source import YAML_SUFFIXES, ForeignFile, Skip
 from familiar_cli.imports.transcript_lines import (
@@ -74,15 +65,15 @@ _EVENTS: Final = re.compile(
 """What Discord says of a member in that member's name."""
 
 
-def _sniff(source: ForeignFile) -> Sighting:
+def _sniff(source: ForeignFile) -> contract.Sighting:
     # A key and its value look like a speaker and their words.
     if source.shape != "text" or source.suffix in YAML_SUFFIXES:
-        return NO
+        return contract.NO
     lines = (harmonise_line(line or "") for _, line in islice(text_lines(source), _SNIFFED_LINES))
-    return possible_if(any(map(heads_of, lines)))
+    return contract.possible_if(any(map(heads_of, lines)))
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
+def _read(source: ForeignFile, reading: contract.Reading) -> Iterator[contract.ForeignChat]:
     shape = survey_transcript(source, reading)
     if shape is None:
         raise BadInputError(f"{source.name!r} is text, not a chat", hint=_HINT)
@@ -136,7 +127,7 @@ class TranscriptShape(Struct, frozen=True):
     with_notes: bool
     has_days: bool
     is_export: bool
-    order: DateOrder
+    order: contract.DateOrder
     notes: tuple[str, ...]
     numbered_dates: bool
 
@@ -162,7 +153,7 @@ class TranscriptShape(Struct, frozen=True):
         return f"{what}, {_ORDER_NAMES[self.order]}" if self.numbered_dates else what
 
 
-def survey_transcript(source: ForeignFile, reading: Reading) -> TranscriptShape | None:
+def survey_transcript(source: ForeignFile, reading: contract.Reading) -> TranscriptShape | None:
     """Infer the layout of a transcript; None if the file does not look like one.
 
     Raises:
@@ -174,7 +165,7 @@ def survey_transcript(source: ForeignFile, reading: Reading) -> TranscriptShape 
 class _Survey:
     """Counts header styles in one pass through a file."""
 
-    def __init__(self, source: ForeignFile, reading: Reading) -> None:
+    def __init__(self, source: ForeignFile, reading: contract.Reading) -> None:
         self._source = source
         self._reading = reading
         self._styles: dict[str, _Style] = {}
@@ -293,7 +284,7 @@ class _Survey:
             return sum(speakers.values()) > 1
         return len(speakers) > 1 and _LINES_A_HEAD * sum(speakers.values()) >= self._filled
 
-    def _order(self, styles: list[str], *, has_days: bool) -> tuple[DateOrder, bool]:
+    def _order(self, styles: list[str], *, has_days: bool) -> tuple[contract.DateOrder, bool]:
         """Return the order of the dates, and whether it matters."""
         where = ["day"] if has_days and "day" in self._dates else []
         where += [style for style in styles if style in self._dates]
@@ -313,7 +304,7 @@ class _Survey:
             f"{read_day(text, 'dmy')} or {read_day(text, 'mdy')}; nothing was imported",
             hint="Add `--dates dmy` if the day comes first, or `--dates mdy` if the month does.",
         )
-        orders: tuple[DateOrder, ...] = ("dmy", "mdy")
+        orders: tuple[contract.DateOrder, ...] = ("dmy", "mdy")
         choices = ((order, f"{text} is {read_day(text, order)}") for order in orders)
         error.question = "--dates", tuple(choices)
         raise error
@@ -485,6 +476,6 @@ def _next_day(day: date) -> date:
         return day
 
 
-FORMAT: Final = Format(
+FORMAT: Final = contract.Format(
     name="transcript", program="transcript", forms=("chat",), sniff=_sniff, read=_read
 )

@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from familiar_cli.base.text import counted
+from familiar_cli.imports import lorebook_reading
 from familiar_cli.imports.contract import CERTAIN, ForeignMemory, Format, Sighting, possible_if
 from familiar_cli.imports.foreign_files import text_at
 from familiar_cli.imports.lorebook import Lorebook
-from familiar_cli.imports.lorebook_reading import (
-    is_book,
-    is_entry_list,
-    not_a_lorebook,
-    read_entries,
-)
 from familiar_cli.imports.memory_lists import build_memories, read_day
 
 if TYPE_CHECKING:
@@ -33,7 +28,7 @@ def _sniff(source: ForeignFile) -> Sighting:
     value = source.value
     if isinstance(value, dict) and (value.get("spec") == _V3 or _is_world(value)):
         return CERTAIN
-    return possible_if(is_book(value) or is_entry_list(value))
+    return possible_if(lorebook_reading.is_book(value) or lorebook_reading.is_entry_list(value))
 
 
 def _is_world(value: dict[str, Any]) -> bool:
@@ -86,10 +81,10 @@ def _memories(value: Any, stem: str) -> Iterator[ForeignMemory]:  # noqa: ANN401
 
 def _read_value(value: Any, origin: str) -> Lorebook:  # noqa: ANN401  # JSON holds anything
     if isinstance(value, list):
-        book = read_entries({"entries": value}, origin, "a bare list of entries")
+        book = lorebook_reading.read_entries({"entries": value}, origin, "a bare list of entries")
         return replace(book, warnings=("the file is a bare list of entries", *book.warnings))
     if value.get("spec") != _V3:
-        return read_entries(value, origin, "")
+        return lorebook_reading.read_entries(value, origin, "")
     outer = {name: setting for name, setting in value.items() if name not in ("spec", "data")}
     return replace(read_embedded(value.get("data"), origin, _V3), outer=outer)
 
@@ -106,8 +101,8 @@ def read_embedded(data: object, origin: str, source: str) -> Lorebook:
     if isinstance(data, dict) and data.get("spec") == _V3:
         return _read_value(data, origin)
     if not isinstance(data, dict):
-        raise not_a_lorebook(data, origin)
-    return read_entries(data, origin, source)
+        raise lorebook_reading.not_a_lorebook(data, origin)
+    return lorebook_reading.read_entries(data, origin, source)
 
 
 FORMAT: Final = Format(

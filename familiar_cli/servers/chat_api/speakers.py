@@ -28,13 +28,7 @@ from familiar_cli.base.who.identity import (
 )
 from familiar_cli.imports.cast import SILLY_TAVERN
 from familiar_cli.servers.api_errors import ApiError, from_error
-from familiar_cli.servers.chat_api.clients import (
-    CHANNEL,
-    KEEP,
-    MESSAGE,
-    OPEN_WEBUI_CHAT,
-    unkept_reason,
-)
+from familiar_cli.servers.chat_api import clients
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
@@ -51,7 +45,7 @@ KIND: Final = "X-Familiar-Kind"
 _OPEN_WEBUI_USER: Final = "X-OpenWebUI-User-Id"
 _OPEN_WEBUI_NAME: Final = "X-OpenWebUI-User-Name"
 _CHATS: Final = {  # header -> prefix of its channel ids
-    OPEN_WEBUI_CHAT: "open-webui",
+    clients.OPEN_WEBUI_CHAT: "open-webui",
     "X-LibreChat-Conversation-Id": "librechat",
 }
 _SWITCH: Final = {
@@ -103,12 +97,12 @@ def resolve_channel(headers: Headers) -> str:
     Raises:
         ApiError: A header that names the channel is invalid.
     """
-    if header := _read_header(headers, CHANNEL):
-        with _naming_field(CHANNEL):
-            return check_id(header, CHANNEL)
+    if header := _read_header(headers, clients.CHANNEL):
+        with _naming_field(clients.CHANNEL):
+            return check_id(header, clients.CHANNEL)
     for field, program in _CHATS.items():
         chat = _read_header(headers, field)
-        if chat and not is_placeholder(chat) and not unkept_reason(headers, {}):
+        if chat and not is_placeholder(chat) and not clients.unkept_reason(headers, {}):
             with _naming_field(field):
                 return check_id(f"{program}-{chat}", field)
     return ""
@@ -120,11 +114,11 @@ def resolve_message_id(headers: Headers) -> str:
     Raises:
         ApiError: The header is invalid.
     """
-    header = _read_header(headers, MESSAGE)
+    header = _read_header(headers, clients.MESSAGE)
     if not header:
         return ""
-    with _naming_field(MESSAGE):
-        return check_id(header, MESSAGE)
+    with _naming_field(clients.MESSAGE):
+        return check_id(header, clients.MESSAGE)
 
 
 def resolve_kind(headers: Headers) -> str:
@@ -144,12 +138,12 @@ def unkept_by(headers: Headers, body: Mapping[str, Any]) -> str:
     Raises:
         ApiError: The header is neither yes nor no.
     """
-    text = (_read_header(headers, KEEP) or "").lower()
+    text = (_read_header(headers, clients.KEEP) or "").lower()
     if not text:
-        return unkept_reason(headers, body)
+        return clients.unkept_reason(headers, body)
     if text not in _SWITCH:
-        raise ApiError(400, f"{KEEP} must be 'yes' or 'no'", param=KEEP)
-    return "" if _SWITCH[text] else f"{KEEP} is no"
+        raise ApiError(400, f"{clients.KEEP} must be 'yes' or 'no'", param=clients.KEEP)
+    return "" if _SWITCH[text] else f"{clients.KEEP} is no"
 
 
 def _read_header(headers: Headers, name: str) -> str | None:

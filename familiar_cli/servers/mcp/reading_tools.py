@@ -9,13 +9,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.memory.search import (
-    MOST_RESULTS,
-    cited_turns,
-    kept_back,
-    search_memories,
-    search_past,
-)
+from familiar_cli.actions.memory import search
 from familiar_cli.actions.memory.write_memories import GRANULARITIES
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import title_of
@@ -198,7 +192,7 @@ _MOST_HITS: Final = 10
 def memory_search(caller: Caller, arguments: Arguments) -> Answer:
     """Search memories by one query or up to five, best first."""
     first, last = asked_days(caller, arguments)
-    result = search_memories(
+    result = search.search_memories(
         caller.familiar,
         arguments["query"],
         max_results=arguments.get("maxResults", _MOST_HITS),
@@ -210,7 +204,7 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
     )
     # What is found here stands in a prompt, so what a lorebook keeps back is not offered.
     question = arguments["query"] if isinstance(arguments["query"], str) else result.query
-    kept = kept_back(
+    kept = search.kept_back(
         caller.familiar, question, (hit.rel_path for hit in result.hits), caller.viewer
     )
     hits = [hit for hit in result.hits if hit.rel_path not in kept]
@@ -225,7 +219,7 @@ def _memory_facts(caller: Caller, hit: Hit) -> dict[str, Any]:
         "path": caller.told(hit.rel_path),
         "line": hit.line,
         "date": hit.day,
-        "turns": number_spans(cited_turns(caller.familiar, hit, caller.viewer)),
+        "turns": number_spans(search.cited_turns(caller.familiar, hit, caller.viewer)),
         "granularity": directory if directory in GRANULARITIES else "",
         "heading": hit.heading,
     }
@@ -353,7 +347,7 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
         UsageError: `query` has no words.
     """
     first, last = asked_days(caller, arguments)
-    past = search_past(
+    past = search.search_past(
         caller.familiar,
         arguments["query"],
         k=min(arguments.get("limit", _FOUND), _MOST),
@@ -499,7 +493,7 @@ TOOLS: Final = (
         {
             "query": {"anyOf": [TEXT, TEXTS], "description": "Question, or up to five"},
             **_DAYS,
-            "maxResults": {**count_of("Most memories", _MOST_HITS), "maximum": MOST_RESULTS},
+            "maxResults": {**count_of("Most memories", _MOST_HITS), "maximum": search.MOST_RESULTS},
         },
         memory_search,
         needs=("query",),

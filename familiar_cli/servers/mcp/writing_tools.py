@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.actions.memory.write_memories import (
-    GRANULARITIES,
-    MemoryAddress,
-    WriteOutcome,
-    Writer,
-    create_memory,
-    delete_memory,
-    take_back,
-    update_memory,
-)
+from familiar_cli.actions.memory import write_memories
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import counted, framed, slugify, str_or_empty
 from familiar_cli.familiar import Familiar
@@ -60,7 +51,7 @@ _NOTES: Final = {
 }
 _MERGED: Final = "It was edited after you last read it, and has both changes now. Read it again."
 _PLACE: Final[dict[str, Schema]] = {
-    "granularity": choice_of("Default: of the date", *GRANULARITIES),
+    "granularity": choice_of("Default: of the date", *write_memories.GRANULARITIES),
     "date": text_of("The day or period"),
     "slug": text_of("Of a significant moment"),
     "instanceId": text_of("The instance that writes"),
@@ -72,7 +63,7 @@ def memory_create(caller: Caller, arguments: Arguments) -> Answer:
     """Create a memory."""
     named = arguments.get("instanceId") or arguments.get("sourceInstance")
     instance = named or slugify(caller.client)
-    outcome = create_memory(
+    outcome = write_memories.create_memory(
         caller.familiar,
         writer_of(caller, instance),
         _new_place(caller, arguments, instance),
@@ -87,7 +78,7 @@ def memory_create(caller: Caller, arguments: Arguments) -> Answer:
 def memory_update(caller: Caller, arguments: Arguments) -> Answer:
     """Replace a memory's text."""
     instance = arguments.get("instanceId", "")
-    outcome = update_memory(
+    outcome = write_memories.update_memory(
         caller.familiar,
         writer_of(caller, instance),
         _place(caller, arguments, instance),
@@ -129,12 +120,16 @@ def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
     """Delete a memory."""
     instance = arguments.get("instanceId", "")
     place = _place(caller, arguments, instance)
-    return describe_write(delete_memory(caller.familiar, writer_of(caller, instance), place))
+    return describe_write(
+        write_memories.delete_memory(caller.familiar, writer_of(caller, instance), place)
+    )
 
 
 def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
     """Undo this session's writes."""
-    undo = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
+    undo = write_memories.take_back(
+        caller.familiar, writer_of(caller), everything=arguments.get("all", False)
+    )
     files = [ToolItem({"path": caller.told(path), "status": "restored"}) for path in undo.rel_paths]
     plans = [ToolItem({"plan": plan, "status": "withdrawn"}) for plan in undo.plans]
     text = f"Undid {counted(len(files), 'file')} and {counted(len(plans), 'plan')}."
@@ -164,9 +159,9 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
     return Answer(items, notes)
 
 
-def writer_of(caller: Caller, instance: str = "") -> Writer:
+def writer_of(caller: Caller, instance: str = "") -> write_memories.Writer:
     """Return the source under which a caller writes."""
-    return Writer(
+    return write_memories.Writer(
         source=caller.source,
         session=caller.session,
         instance=instance,
@@ -176,13 +171,13 @@ def writer_of(caller: Caller, instance: str = "") -> Writer:
     )
 
 
-def _place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress:
+def _place(caller: Caller, arguments: Arguments, instance: str) -> write_memories.MemoryAddress:
 
     path = arguments.get("path", "")
     if not path and not arguments.get("date"):
         raise UsageError("Give a path or a date; nothing was changed")
     period = read_period(arguments.get("date", ""))
-    return MemoryAddress(
+    return write_memories.MemoryAddress(
         file_named(caller, path) if path else "",
         arguments.get("granularity") or (period.tier if period else DAILY_DIR),
         arguments.get("date", ""),
@@ -191,7 +186,7 @@ def _place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress
     )
 
 
-def _new_place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress:
+def _new_place(caller: Caller, arguments: Arguments, instance: str) -> write_memories.MemoryAddress:
     """Choose a path for a new memory; by default today's file."""
     if not arguments.get("path") and not arguments.get("date"):
         is_of_a_day = arguments.get("granularity", DAILY_DIR) in {DAILY_DIR, SIGNIFICANT_DIR}
@@ -209,7 +204,7 @@ def named_day(caller: Caller, name: str | None) -> str:
     return day_named(caller.familiar, name).isoformat()
 
 
-def describe_write(made: WriteOutcome) -> Answer:
+def describe_write(made: write_memories.WriteOutcome) -> Answer:
     """Describe the outcome of a change."""
     about: dict[str, Any] = {"path": told_path(made.rel_path), "status": made.outcome}
     if made.plan_id:
@@ -317,14 +312,14 @@ def _identity_change(sent: dict[str, Any]) -> EmbodimentChange:
     from familiar_cli.actions.share.embodiments import EmbodimentChange
 
     path = f"{_text(sent, 'category')}/{_text(sent, 'filename')}"
-    return EmbodimentChange(MemoryAddress(path), _content(sent), _clock(sent))
+    return EmbodimentChange(write_memories.MemoryAddress(path), _content(sent), _clock(sent))
 
 
 def _memory_change(sent: dict[str, Any], device: str) -> EmbodimentChange:
     from familiar_cli.actions.share.embodiments import EmbodimentChange
 
     source = _text(sent, "sourceInstance") or device
-    place = MemoryAddress(
+    place = write_memories.MemoryAddress(
         "", _text(sent, "granularity"), _text(sent, "date"), _text(sent, "slug"), source
     )
     chats = sent.get("chatIds") if isinstance(sent.get("chatIds"), list) else []

@@ -39,14 +39,7 @@ from familiar_cli.base.times.when import weekday_name
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.export_card import card_picture
 from familiar_cli.servers.connection import state_of_files
-from familiar_cli.servers.web.asking import (
-    Data,
-    PageRequest,
-    PageView,
-    Redirect,
-    WebPage,
-    with_speakers,
-)
+from familiar_cli.servers.web import asking
 from familiar_cli.servers.web.conversations import title_of_channel
 from familiar_cli.servers.web.fact_rows import dated_rows, fact_rows
 from familiar_cli.servers.web.memory_pages import change_runs, recent_changes, told_changes
@@ -127,7 +120,7 @@ _WEEK: Final = 7
 _NEAR_DAYS: Final = (0, -1, 1, -2, 2, -3, 3)
 
 
-def show_home(asked: PageRequest) -> PageView:
+def show_home(asked: asking.PageRequest) -> asking.PageView:
     """Return the first page: today."""
     familiar, viewer = asked.familiar, asked.viewer
     today = to_zone(now(), familiar.zone).date()
@@ -140,7 +133,7 @@ def show_home(asked: PageRequest) -> PageView:
     mine = {people_path(slug) for slug in familiar.me().slugs}
     own = _own_exchange(asked)
     since = _last_visit(familiar.paths.root)
-    return PageView(
+    return asking.PageView(
         "home",
         {
             "name": familiar.name,
@@ -159,7 +152,7 @@ def show_home(asked: PageRequest) -> PageView:
                 for path, text in pages
             ],
             "is_mine": bool(pages) and pages[0][0] in mine,
-            "turns": with_speakers(familiar, own),
+            "turns": asking.with_speakers(familiar, own),
             "place": title_of_channel(familiar, own[-1].channel_id) if own else "",
             "why": _last_reason(asked, own),
             "lately": lately,
@@ -172,7 +165,7 @@ def show_home(asked: PageRequest) -> PageView:
     )
 
 
-def _own_exchange(asked: PageRequest) -> list[Turn]:
+def _own_exchange(asked: asking.PageRequest) -> list[Turn]:
     """Return the owner's last message with the reply to it; never a stranger's."""
     familiar = asked.familiar
     own = familiar.me().slugs | familiar.privacy.own
@@ -187,7 +180,7 @@ def _own_exchange(asked: PageRequest) -> list[Turn]:
 
 
 def _memories_of_today(
-    asked: PageRequest, today: date, facts: Sequence[KnownFact]
+    asked: asking.PageRequest, today: date, facts: Sequence[KnownFact]
 ) -> dict[str, Any]:
     """Return the facts of this day in an earlier year, and one memory worth rereading."""
     dated, _ = known_facts(asked, _READ_S)
@@ -218,7 +211,7 @@ def _year_before(
     return None
 
 
-def _latest_state(asked: PageRequest) -> _Latest:
+def _latest_state(asked: asking.PageRequest) -> _Latest:
     """Return the latest changes in sentences, and facts of pinned pages.
 
     Finding them scans the memory directory.
@@ -249,7 +242,7 @@ def _known_since(familiar: Familiar) -> tuple[date, str] | None:
     return first, counted(days, "day") if days > 0 else ""
 
 
-def _last_reason(asked: PageRequest, said: list[Turn]) -> dict[str, Any] | None:
+def _last_reason(asked: asking.PageRequest, said: list[Turn]) -> dict[str, Any] | None:
     """Return the explanation of the last reply, or None."""
     reply = next((turn for turn in reversed(said) if turn.role == "assistant"), None)
     if reply is None:
@@ -260,15 +253,15 @@ def _last_reason(asked: PageRequest, said: list[Turn]) -> dict[str, Any] | None:
     return None
 
 
-def send_portrait(asked: PageRequest) -> Data:
+def send_portrait(asked: asking.PageRequest) -> asking.Data:
     """Return the card's picture."""
     content, media_type = card_picture(asked.familiar.memory)
     if not content:
         raise NotFoundError(f"The card of {asked.familiar.name} has no picture")
-    return Data(content, media_type)
+    return asking.Data(content, media_type)
 
 
-def change_fact(asked: PageRequest) -> Redirect:
+def change_fact(asked: asking.PageRequest) -> asking.Redirect:
     """Confirm a fact, correct it, or forget it."""
     familiar, rel_path = asked.familiar, asked.sent("path")
     back = asked.sent("person")
@@ -279,11 +272,11 @@ def change_fact(asked: PageRequest) -> Redirect:
     match asked.sent("do"):
         case "right":
             confirm_fact(familiar, rel_path, line, to_zone(now(), familiar.zone).date())
-            return Redirect(to, ("Confirmed. The journal can undo it.",))
+            return asking.Redirect(to, ("Confirmed. The journal can undo it.",))
         case "wrong":
             correct_fact(familiar, rel_path, line, asked.sent("words"))
             told = "Corrected" if asked.sent("words").strip() else "Taken out"
-            return Redirect(to, (f"{told}. The journal can undo it.",))
+            return asking.Redirect(to, (f"{told}. The journal can undo it.",))
         case "forget":
             withdrawn = forget_fact(familiar, rel_path, line)
             notes = ["Forgotten. The journal can undo it."]
@@ -294,15 +287,15 @@ def change_fact(asked: PageRequest) -> Redirect:
                     f"page of turn {where} can undo that. `familiar housekeep` lists other lines "
                     "based on it."
                 )
-            return Redirect(to, tuple(notes))
+            return asking.Redirect(to, tuple(notes))
         case other:
             raise UsageError(f"Unknown action for a fact: {other[:40]!r}; nothing was changed")
 
 
 PAGES: Final = (
-    WebPage("/", show_home),
-    WebPage("/portrait/{name}", send_portrait),
-    WebPage("/facts", change_fact, "POST"),
+    asking.WebPage("/", show_home),
+    asking.WebPage("/portrait/{name}", send_portrait),
+    asking.WebPage("/facts", change_fact, "POST"),
 )
 
 

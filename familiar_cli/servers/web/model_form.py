@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.actions.health.start import (
-    ModelTest,
-    ServedModel,
-    find_embedders,
-    find_models,
-    keep_key,
-    pull_at_ollama,
-    try_model,
-)
+from familiar_cli.actions.health import start
 from familiar_cli.base.config.edit import parse_value, set_values
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.config.schema import LLMSettings
@@ -64,7 +56,9 @@ _PATIENCE_S: Final = 0.3  # a server on this machine that works answers at once
 _SEPARATOR: Final = "\t"
 
 
-def model_values(fields: Mapping[str, str], tested: ModelTest | None = None) -> dict[str, Any]:
+def model_values(
+    fields: Mapping[str, str], tested: start.ModelTest | None = None
+) -> dict[str, Any]:
     """Return the template values of the form, with what was typed before."""
     typed = {name: fields.get(name, "") for name in SETTINGS}
     has_key = False
@@ -81,13 +75,13 @@ def model_values(fields: Mapping[str, str], tested: ModelTest | None = None) -> 
     }
 
 
-def _pack_model(one: ServedModel) -> str:
+def _pack_model(one: start.ServedModel) -> str:
     return _SEPARATOR.join((one.preset, one.base_url, one.model))
 
 
-async def _find_served() -> tuple[list[ServedModel], list[ServedModel]]:
+async def _find_served() -> tuple[list[start.ServedModel], list[start.ServedModel]]:
     try:
-        both = asyncio.gather(find_models(), find_embedders())
+        both = asyncio.gather(start.find_models(), start.find_embedders())
         return await asyncio.wait_for(both, _PATIENCE_S)
     except TimeoutError:
         return [], []
@@ -144,10 +138,10 @@ def read_model_fields(fields: Mapping[str, str]) -> dict[str, str]:
     return typed
 
 
-def try_choice(typed: Mapping[str, str], key: str) -> ModelTest:
+def try_choice(typed: Mapping[str, str], key: str) -> start.ModelTest:
     """Ask the chosen model for a word; nothing is changed."""
     settings = _settings_of(typed)
-    tested = asyncio.run(try_model(settings, key))
+    tested = asyncio.run(start.try_model(settings, key))
     is_missing = settings.preset == "local" and not tested.is_ok
     if is_missing or (tested.hint and tested.hint == PRESETS[settings.preset].start):
         tested = replace(tested, hint=_STARTS.get(settings.preset, tested.hint))
@@ -166,7 +160,7 @@ def keep_choice(config: Path, typed: Mapping[str, str], key: str) -> list[str]:
     parts = []
     if key:
         variable = resolve_slot(_settings_of(typed)).api_key_env
-        path = keep_key(variable or PRESETS["custom"].api_key_env, key)
+        path = start.keep_key(variable or PRESETS["custom"].api_key_env, key)
         parts.append(f"The key is saved in {path}, which only you can read.")
     set_values(
         config, {SETTINGS[name]: text for name, text in typed.items() if text or name != "preset"}
@@ -240,7 +234,7 @@ def begin_download(request: PageRequest) -> Redirect:
 
 
 def _pull_now(base_url: str, name: str, note: Callable[[Progress], None]) -> None:
-    asyncio.run(pull_at_ollama(base_url, name, note))
+    asyncio.run(start.pull_at_ollama(base_url, name, note))
 
 
 def show_download(request: PageRequest) -> PageView:

@@ -17,13 +17,7 @@ from familiar_cli.actions.memory.search import kept_back
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import fold
 from familiar_cli.pages.stream import spoken_text
-from familiar_cli.servers.web.asking import (
-    NAVIGATION,
-    PageRequest,
-    PageView,
-    WebPage,
-    with_speakers,
-)
+from familiar_cli.servers.web import asking
 from familiar_cli.servers.web.fact_rows import page_of_file
 from familiar_cli.servers.web.relation_pages import finish_reading
 from familiar_cli.store.search.types import Hit, options_from
@@ -48,7 +42,7 @@ _BARS: Final = (
 )
 
 
-def show_search(request: PageRequest) -> PageView:
+def show_search(request: asking.PageRequest) -> asking.PageView:
     """Return everything that answers a query."""
     query = request.query.get("q", "").strip()
     values: dict[str, Any] = {
@@ -65,7 +59,7 @@ def show_search(request: PageRequest) -> PageView:
         "hint": "",
     }
     if not query:
-        return PageView("search", values)
+        return asking.PageView("search", values)
     try:
         moments = _search(request, values)
     except FamiliarError as error:
@@ -78,10 +72,10 @@ def show_search(request: PageRequest) -> PageView:
         "rows": _rows_of(request, moments, query),
         "pages": _named_pages(request, moments),
     }
-    return PageView("search", values)
+    return asking.PageView("search", values)
 
 
-def _search(request: PageRequest, values: dict[str, Any]) -> FoundMoments:
+def _search(request: asking.PageRequest, values: dict[str, Any]) -> FoundMoments:
     from msgspec.structs import replace
 
     options = options_from(
@@ -101,7 +95,7 @@ def _search(request: PageRequest, values: dict[str, Any]) -> FoundMoments:
     )
 
 
-def _named_pages(request: PageRequest, moments: FoundMoments) -> list[tuple[str, str]]:
+def _named_pages(request: asking.PageRequest, moments: FoundMoments) -> list[tuple[str, str]]:
     """Return the title and address of each page whose name is in the query."""
     memory = request.familiar.memory
     return [
@@ -113,11 +107,11 @@ def _named_pages(request: PageRequest, moments: FoundMoments) -> list[tuple[str,
 def _matching_pages(query: str) -> list[tuple[str, str]]:
     """Return the pages of the site whose names begin with the query: address and name."""
     target = fold(query)
-    named = [(path, name) for pages in NAVIGATION.values() for path, name in pages.items()]
+    named = [(path, name) for pages in asking.NAVIGATION.values() for path, name in pages.items()]
     return [one for one in named if target and fold(one[1]).startswith(target)]
 
 
-def _rows_of(request: PageRequest, found: FoundMoments, query: str) -> list[dict[str, Any]]:
+def _rows_of(request: asking.PageRequest, found: FoundMoments, query: str) -> list[dict[str, Any]]:
     best = max((one.score for one in found.moments), default=1.0) or 1.0
     paths = (one.fact.rel_path for one in found.moments if one.fact)
     kept = kept_back(request.familiar, query, paths, request.viewer)
@@ -125,7 +119,7 @@ def _rows_of(request: PageRequest, found: FoundMoments, query: str) -> list[dict
 
 
 def _row_of(
-    request: PageRequest, one: Moment, query: str, strength: float, kept: Mapping[str, str]
+    request: asking.PageRequest, one: Moment, query: str, strength: float, kept: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return a result: its sentence, marked, with the page behind it and what was said around."""
     hit, memory = one.fact, request.familiar.memory
@@ -136,7 +130,7 @@ def _row_of(
             "is_it": one.turn is not None and turn.id == one.turn.id,
             "pieces": mark_words(spoken_text(turn.content), query, whole=one.answers(turn)),
         }
-        for turn, who in with_speakers(request.familiar, one.around)
+        for turn, who in asking.with_speakers(request.familiar, one.around)
     ]
     return {
         "sentence": mark_words(fact_words(hit), query, whole=True) if hit else [],
@@ -159,4 +153,4 @@ def _signal_bars(hit: Hit) -> list[tuple[str, str, float | None]]:
     ]
 
 
-PAGES: Final = (WebPage("/search", show_search),)
+PAGES: Final = (asking.WebPage("/search", show_search),)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from familiar_cli.actions.memory.due_work import begin_due_work, make_way
 from familiar_cli.actions.memory.past import learned_from, undo
 from familiar_cli.actions.memory.write_memory import remember_turn
-from familiar_cli.actions.talk import change_turns
+from familiar_cli.actions.talk import change_turns, talk
 from familiar_cli.actions.talk.pictures import (
     MOST_PICTURES,
     PictureModel,
@@ -25,14 +25,6 @@ from familiar_cli.actions.talk.pictures import (
     stored_parts,
 )
 from familiar_cli.actions.talk.sent import oldest_in_prompt
-from familiar_cli.actions.talk.talk import (
-    Asking,
-    LiveTurn,
-    ReplyEnd,
-    TurnNotice,
-    opening_of,
-    take_turn,
-)
 from familiar_cli.actions.talk.why import ReplyExplanation, explain_reply, omit_gone_files
 from familiar_cli.base.config.home import who_speaks
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
@@ -79,7 +71,7 @@ _STREAM: Final = [
 ]
 
 
-class PageTurn(LiveTurn):
+class PageTurn(talk.LiveTurn):
     """A turn requested by a form.
 
     Args:
@@ -123,13 +115,13 @@ class PageTurn(LiveTurn):
         self.said = said = await asyncio.to_thread(read)
         if self._begins_work:
             await asyncio.to_thread(_alone, partial(make_way, familiar))
-        result = await take_turn(
+        result = await talk.take_turn(
             familiar,
             said,
             self._put,
-            on_wait=lambda text: self._put(TurnNotice(text)),
+            on_wait=lambda text: self._put(talk.TurnNotice(text)),
             on_interrupted=self._note_interrupted,
-            asking=Asking(
+            asking=talk.Asking(
                 model=self._with_pictures, watcher=Watcher(self._amend, self._note_begun)
             ),
         )
@@ -275,7 +267,7 @@ class TalkResponse(Struct, eq=False):
     """
 
     turn: PageTurn
-    draw: Callable[[ReplyEnd], Response]
+    draw: Callable[[talk.ReplyEnd], Response]
     leave: Callable[[], Awaitable[None]]
     streams: bool
 
@@ -291,7 +283,7 @@ class TalkResponse(Struct, eq=False):
         if self.streams:
             await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
         events, styler = self.turn.follow(), Styler()
-        while not isinstance(event := await anext(events), ReplyEnd):
+        while not isinstance(event := await anext(events), talk.ReplyEnd):
             if self.streams:
                 await _send_event(send, *self._event_of(event, styler))
         page = await asyncio.to_thread(self.draw, event)
@@ -301,9 +293,9 @@ class TalkResponse(Struct, eq=False):
         await _send_event(send, "page", bytes(page.body).decode("utf-8"))
         await send({"type": "http.response.body", "body": b""})
 
-    def _event_of(self, event: Trace | TurnNotice | str, styler: Styler) -> tuple[str, object]:
+    def _event_of(self, event: Trace | talk.TurnNotice | str, styler: Styler) -> tuple[str, object]:
         """Return an event's name and data; text comes in styled runs, as `speech_html` draws it."""
-        if isinstance(event, TurnNotice):
+        if isinstance(event, talk.TurnNotice):
             return "wait", event.text
         said = self.turn.said
         if isinstance(event, str):
@@ -327,7 +319,7 @@ def show_chat(request: asking.PageRequest) -> asking.PageView:
 
 
 def show_outcome(
-    turn: PageTurn, end: ReplyEnd, request: asking.PageRequest, *, streams: bool
+    turn: PageTurn, end: talk.ReplyEnd, request: asking.PageRequest, *, streams: bool
 ) -> asking.PageView | asking.Redirect:
     """Return the conversation after a turn, redirecting if a reload could repeat it."""
     is_off = bool(request.sent("off"))
@@ -472,7 +464,7 @@ def _greetings(familiar: Familiar, channel_id: str) -> list[tuple[int, str]]:
     said = Said("", who_speaks(None, None, familiar.me(channel_id)), channel_id)
     numbers = range(1, len(familiar.character().greetings) + 1)
     with suppress(FamiliarError):  # `take_turn` reports errors of the character
-        return [(n, opening_of(familiar, replace(said, greeting=n))) for n in numbers]
+        return [(n, talk.opening_of(familiar, replace(said, greeting=n))) for n in numbers]
     return []
 
 

@@ -23,6 +23,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.base.markdown import bullet, without_marker
 from familiar_cli.base.text import bare_lines
 from familiar_cli.pages import writing_pages
+from familiar_cli.servers.web import model_form
 from familiar_cli.servers.web.asking import (
     Data,
     PageRequest,
@@ -34,17 +35,6 @@ from familiar_cli.servers.web.asking import (
     with_speakers,
 )
 from familiar_cli.servers.web.fact_rows import evidence_of_lines
-from familiar_cli.servers.web.model_form import (
-    KEY,
-    SETTINGS,
-    embedder_values,
-    keep_choice,
-    keep_embedder,
-    missing_model,
-    model_values,
-    read_model_fields,
-    try_choice,
-)
 from familiar_cli.store.memory.layout import REMINDERS, TASKS, digest_path, told_path
 from familiar_cli.store.memory.pages.lines import readable_text, turn_ids
 from familiar_cli.writing.review.pending import decide_plan as decide_on
@@ -359,16 +349,16 @@ def _settings_page(
     rows = sorted(with_effective(request.familiar, effective_settings(path)), key=_section_of)
     sections = [(name, list(found)) for name, found in groupby(rows, key=_section_of)]
     values = {row.setting.key: row for row in rows}
-    fields = typed or {name: str(getattr(llm, name)) for name in SETTINGS}
+    fields = typed or {name: str(getattr(llm, name)) for name in model_form.SETTINGS}
     return PageView(
         "settings",
         {
             "sections": sections,
             "path": path,
             "controls": [(label, values[key]) for key, label in _CONTROLS.items() if key in values],
-            "missing": missing_model(request.familiar),
-            **embedder_values(request.familiar),
-            **model_values(fields, tested),
+            "missing": model_form.missing_model(request.familiar),
+            **model_form.embedder_values(request.familiar),
+            **model_form.model_values(fields, tested),
         },
         status,
     )
@@ -381,7 +371,7 @@ def change_settings(request: PageRequest) -> PageView | Redirect:
         return _change_settings(request, fields)
     except FamiliarError as error:
         failed = ModelTest(False, str(error), error.hint or "")  # noqa: FBT003
-        typed = {name: fields.get(name, "") for name in SETTINGS}
+        typed = {name: fields.get(name, "") for name in model_form.SETTINGS}
         return _settings_page(request, typed, failed, http_status(error))
 
 
@@ -393,11 +383,13 @@ def _change_settings(request: PageRequest, fields: Mapping[str, str]) -> PageVie
         set_values(config, {key: text for key, text in typed.items() if text != known.get(key)})
         return Redirect(request.to("settings"), ("Saved.",))
     if request.sent("embed"):
-        return Redirect(request.to("settings"), (keep_embedder(config, request.sent("embed")),))
-    chosen, key = read_model_fields(fields), request.sent(KEY)
+        return Redirect(
+            request.to("settings"), (model_form.keep_embedder(config, request.sent("embed")),)
+        )
+    chosen, key = model_form.read_model_fields(fields), request.sent(model_form.KEY)
     if request.sent("do") == "keep":
-        return Redirect(request.to("settings"), tuple(keep_choice(config, chosen, key)))
-    return _settings_page(request, chosen, try_choice(chosen, key))
+        return Redirect(request.to("settings"), tuple(model_form.keep_choice(config, chosen, key)))
+    return _settings_page(request, chosen, model_form.try_choice(chosen, key))
 
 
 def _section_of(row: Effective) -> str:

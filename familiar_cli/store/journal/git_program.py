@@ -15,14 +15,7 @@ from typing import IO, Final
 
 from familiar_cli.base.errors import RefLimitError
 from familiar_cli.base.text import one_line
-from familiar_cli.store.journal.packs import (
-    MOST_LEVELS,
-    MOST_PACK_BYTES,
-    MOST_TREE_BYTES,
-    too_deep,
-    too_large,
-    too_wide,
-)
+from familiar_cli.store.journal import packs
 
 WORTH_GIT_BYTES: Final = 1024 * 1024
 """Packs from this size on are indexed by git, if it is installed."""
@@ -89,12 +82,14 @@ class GitProgram:
             ids.add(bytes.fromhex(id_.decode()))
             total += int(size)
             self.largest_bytes = max(self.largest_bytes, int(size))
-            if kind == b"tree" and int(size) > MOST_TREE_BYTES:
-                raise too_wide()
+            if kind == b"tree" and int(size) > packs.MOST_TREE_BYTES:
+                raise packs.too_wide()
             if int(size) > _MOST_BLOB_BYTES:
-                raise too_large(int(size))
-            if total > MOST_PACK_BYTES:
-                raise RefLimitError(f"it expands to more than {MOST_PACK_BYTES // 1024**3} GB")
+                raise packs.too_large(int(size))
+            if total > packs.MOST_PACK_BYTES:
+                raise RefLimitError(
+                    f"it expands to more than {packs.MOST_PACK_BYTES // 1024**3} GB"
+                )
         return ids
 
     def check_connected(self, wants: Collection[str], known: Collection[str]) -> None:
@@ -110,8 +105,8 @@ class GitProgram:
         """
         revisions = "".join(f"{id_}\n" for id_ in (*wants, *(f"^{id_}" for id_ in known)))
         for line in self._lines(("rev-list", "--objects", "--stdin"), revisions.encode()):
-            if line.count(b"/") >= MOST_LEVELS:
-                raise too_deep()
+            if line.count(b"/") >= packs.MOST_LEVELS:
+                raise packs.too_deep()
 
     def _lines(
         self, words: tuple[str, ...], given: IO[bytes] | bytes = b"", *, is_apart: bool = False

@@ -10,14 +10,7 @@ from urllib.parse import unquote
 
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.base.times import clock
-from familiar_cli.base.who.visibility import (
-    PUBLIC,
-    SHARED,
-    Viewer,
-    channel_scope,
-    person_scope,
-    split_scope,
-)
+from familiar_cli.base.who import visibility
 
 SUFFIXES: Final = (".md", ".markdown", ".txt")
 """Endings of the files that are text of the memory."""
@@ -187,7 +180,7 @@ _IN_BASE32: Final = "="  # prefix of a shortened name; no other name starts with
 _IS_HASH: Final = "=="
 _MOST_PLAIN_CHARS: Final = 120
 _MOST_FOLDER_CHARS: Final = 250  # of the 255 bytes that a name may have
-_UNKNOWN: Final = channel_scope("\0")  # no channel has this name
+_UNKNOWN: Final = visibility.channel_scope("\0")  # no channel has this name
 
 
 def scope_folder(scope: str) -> str:
@@ -196,7 +189,7 @@ def scope_folder(scope: str) -> str:
     Folders are unique even where case is ignored. The folder of a name over 150 bytes does not
     reveal its scope: only the owner sees its contents.
     """
-    kind, name = split_scope(scope)
+    kind, name = visibility.split_scope(scope)
     if not kind:
         return ""
     folder = "".join(map(_folder_letter, name))
@@ -224,7 +217,7 @@ def scope_of_path(rel_path: str) -> str:
     directory, _, rest = rel_path.partition("/")
     folder, slash, _ = rest.partition("/")
     if not slash or directory not in SCOPED_DIRS or folder[:1] not in _SIGNS:
-        return PUBLIC
+        return visibility.PUBLIC
     try:
         scope = _SIGNS[folder[0]](_name_of_folder(folder[1:]))
     except ValueError:
@@ -232,7 +225,7 @@ def scope_of_path(rel_path: str) -> str:
     return scope if scope_folder(scope) == folder else _UNKNOWN
 
 
-_SIGNS: Final = {_OF_A_PERSON: person_scope, _OF_A_CHANNEL: channel_scope}
+_SIGNS: Final = {_OF_A_PERSON: visibility.person_scope, _OF_A_CHANNEL: visibility.channel_scope}
 
 
 def _name_of_folder(folder: str) -> str:
@@ -258,18 +251,18 @@ def path_in_scope(rel_path: str, scope: str) -> str:
 
 def path_without_scope(rel_path: str) -> str:
     """Return the public equivalent of a path; the inverse of `path_in_scope`."""
-    if scope_of_path(rel_path) == PUBLIC:
+    if scope_of_path(rel_path) == visibility.PUBLIC:
         return rel_path
     directory, _, rest = rel_path.partition("/")
     return f"{directory}/{rest.partition('/')[2]}"
 
 
-def told_path(rel_path: str, viewer: Viewer | None = None) -> str:
+def told_path(rel_path: str, viewer: visibility.Viewer | None = None) -> str:
     """Return the path by which `viewer`, or anybody but the owner, knows a page.
 
     Only the owner is told that a public page stands apart from a private one.
     """
-    is_hidden = scope_of_path(rel_path) == SHARED and not (viewer and viewer.is_owner)
+    is_hidden = scope_of_path(rel_path) == visibility.SHARED and not (viewer and viewer.is_owner)
     return path_without_scope(rel_path) if is_hidden else rel_path
 
 

@@ -15,13 +15,7 @@ from familiar_cli.base.text import counted
 from familiar_cli.base.times.clock import now, stopwatch_s, to_zone
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import told_path
-from familiar_cli.store.search import hits, rank
-from familiar_cli.store.search.build import (
-    RefreshResult,
-    count_lines,
-    count_waiting,
-    has_vectors_of,
-)
+from familiar_cli.store.search import build, hits, rank
 from familiar_cli.store.search.embedder import EmbedderError, read_queries
 from familiar_cli.store.search.hits import ShownHits
 from familiar_cli.store.search.rank import PieceParts, Pieces, parts_of_pieces, times_of_lines
@@ -120,7 +114,7 @@ def _answer_query(
     *,
     progress: Progress | None,
 ) -> SearchResult:
-    fresh = RefreshResult()
+    fresh = build.RefreshResult()
     if options.refresh:
         fresh = index.refresh_by(connection, progress, options.refresh_s, options.viewer)
     if opened and opened.embedder and options.method != "lexical":
@@ -183,7 +177,7 @@ def _with_unindexed(
     )
 
 
-def notes_on(fresh: RefreshResult) -> list[str]:
+def notes_on(fresh: build.RefreshResult) -> list[str]:
     """Return notices about the update of the index before a search."""
     notes = [f"The index was rebuilt: {fresh.rebuilt}"] if fresh.rebuilt else []
     return notes + [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
@@ -305,7 +299,7 @@ class _IndexQuery(Struct):
         if embedder is None:
             self._without_model(needed=needed)
             return None
-        if not has_vectors_of(self.connection, embedder):
+        if not build.has_vectors_of(self.connection, embedder):
             self._unread(embedder, needed=needed)
             return None
         try:
@@ -415,9 +409,9 @@ class _IndexQuery(Struct):
         model = self.opened.embedder if self.opened else None
         if model is None or self.options.method == "lexical" or self._failed:
             return 0  # for lack of a model, which is said
-        if not (has_meaning or has_vectors_of(self.connection, model)):
-            return count_lines(self.connection)
-        waiting = count_waiting(self.connection)
+        if not (has_meaning or build.has_vectors_of(self.connection, model)):
+            return build.count_lines(self.connection)
+        waiting = build.count_waiting(self.connection)
         if waiting and self.options.viewer.is_owner:  # how many pieces there are tells of others
             pieces = counted(waiting, "piece")
             self.notes.append(f"Searched by words only: {pieces} without a vector")

@@ -23,13 +23,7 @@ from familiar_cli.base.times.clock import check_work_limit, stopwatch_s
 from familiar_cli.llm import wire
 from familiar_cli.llm.client import wait_before_retry_s
 from familiar_cli.llm.reply import parse_object
-from familiar_cli.store.search.embedder import (
-    EmbedderError,
-    Spec,
-    hurried,
-    name_with_prefix,
-    normalise,
-)
+from familiar_cli.store.search import embedder
 
 if TYPE_CHECKING:
     from familiar_cli.llm.embedding_slot import EmbeddingServer
@@ -88,13 +82,13 @@ class ServerEmbedder:
 
     def __init__(self, server: EmbeddingServer, notes: Path) -> None:
         self.server = server
-        self.model = name_with_prefix(server.name, server.passage_prefix)
+        self.model = embedder.name_with_prefix(server.name, server.passage_prefix)
         self._notes = notes
         dimension, far, near = _noted(notes, self.model)
         self.dimension = dimension
-        self.spec = Spec(self.model, server.slot.model, dimension, 0, far=far, near=near)
+        self.spec = embedder.Spec(self.model, server.slot.model, dimension, 0, far=far, near=near)
         self._has_answered = False
-        self._failed: tuple[float, EmbedderError] | None = None
+        self._failed: tuple[float, embedder.EmbedderError] | None = None
         self._queries = lru_cache(maxsize=8)(self._query_rows)
 
     @property
@@ -108,14 +102,14 @@ class ServerEmbedder:
         Raises:
             EmbedderError: The server does not answer, or not with vectors.
         """
-        self._learn(is_patient=not hurried.get())
+        self._learn(is_patient=not embedder.hurried.get())
 
     def _learn(self, *, is_patient: bool) -> None:
         if self.dimension:
             return
         prefixes = (self.server.query_prefix, self.server.passage_prefix)
         asked = [prefix + text for prefix in prefixes for text in _UNRELATED]
-        rows = normalise(self._ask(asked, is_patient=is_patient))
+        rows = embedder.normalise(self._ask(asked, is_patient=is_patient))
         far, near = typical_cosines(rows[: len(_UNRELATED)], rows[len(_UNRELATED) :])
         self._note(rows.shape[1], far, near)
 
@@ -128,7 +122,9 @@ class ServerEmbedder:
         for start in range(0, len(texts), _MOST_TEXTS):
             check_work_limit()
             some = texts[start : start + _MOST_TEXTS]
-            items.append(self._rows(some, self.server.passage_prefix, is_patient=not hurried.get()))
+            items.append(
+                self._rows(some, self.server.passage_prefix, is_patient=not embedder.hurried.get())
+            )
         return np.concatenate(items)
 
     def queries(self, texts: Sequence[str]) -> Matrix:
@@ -152,17 +148,17 @@ class ServerEmbedder:
             middle = len(texts) // 2
             parts = [texts[:middle], texts[middle:]] if middle else [_split_text(texts[0])]
             if not parts[0]:
-                raise EmbedderError(str(error), hint=error.hint) from error
+                raise embedder.EmbedderError(str(error), hint=error.hint) from error
             result = np.concatenate([self._rows(p, prefix, is_patient=is_patient) for p in parts])
             result = result if middle else result.mean(axis=0, keepdims=True)
         if result.shape[1] != self.dimension:
             before, now = self.dimension, result.shape[1]
             self._note(now, self.spec.far, self.spec.near)
-            raise EmbedderError(
+            raise embedder.EmbedderError(
                 f"{self.server.name} now sends {now} numbers a vector instead of {before}.",
                 hint="Run `familiar index build`, which embeds everything anew.",
             )
-        return normalise(result)
+        return embedder.normalise(result)
 
     def _ask(self, texts: Sequence[str], *, is_patient: bool) -> Matrix:
         """Return the vectors that the server sends, float32[n, d], n >= 1.
@@ -179,7 +175,7 @@ class ServerEmbedder:
         except PromptTooLongError as error:
             raise _TooLongError(str(error), hint=error.hint) from error
         except ModelError as error:
-            failed = EmbedderError(f"{str(error).rstrip('.')}.", hint=None)
+            failed = embedder.EmbedderError(f"{str(error).rstrip('.')}.", hint=None)
             self._failed = (stopwatch_s() + SILENCE_S, failed)
             raise failed from error
         self._has_answered, self._failed = True, None
@@ -195,7 +191,7 @@ class ServerEmbedder:
             write_whole(self._notes, json.dumps(kept, indent=1, sort_keys=True), durable=False)
 
 
-class _TooLongError(EmbedderError):
+class _TooLongError(embedder.EmbedderError):
     """The server refused a text as too long, or too many at once."""
 
 
@@ -204,7 +200,7 @@ def _noted(path: Path, model: str) -> tuple[int, float, float]:
     match read_object(path).get(model):
         case [int(dimension), float(far), float(near)] if dimension > 0 and far < near:
             return dimension, far, near
-    return 0, Spec.far, Spec.near
+    return 0, embedder.Spec.far, embedder.Spec.near
 
 
 def _split_text(text: str) -> list[str]:

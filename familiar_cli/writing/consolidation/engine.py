@@ -26,13 +26,7 @@ from familiar_cli.writing.consolidation.pages import (
     read_page,
 )
 from familiar_cli.writing.consolidation.periods import FileResult, PlannedDigest, Rejection
-from familiar_cli.writing.review.pending import (
-    PlannedFile,
-    ReviewPlan,
-    Why,
-    forget_rejected,
-    stage_plan,
-)
+from familiar_cli.writing.review import pending
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
@@ -44,7 +38,9 @@ def plan_id(name: str) -> str:
     return f"consolidate-{name}"
 
 
-def plan_for(name: str, file: PlannedFile, why: Why, *, model: str, run: str) -> ReviewPlan:
+def plan_for(
+    name: str, file: pending.PlannedFile, why: pending.Why, *, model: str, run: str
+) -> pending.ReviewPlan:
     """Return the plan for the file of a period or a digest.
 
     Args:
@@ -55,7 +51,7 @@ def plan_for(name: str, file: PlannedFile, why: Why, *, model: str, run: str) ->
         run: The run that made it.
     """
     made_of = read_page(file.after).record or Record({})
-    return ReviewPlan(
+    return pending.ReviewPlan(
         id=plan_id(name),
         run=run,
         created=iso(now()),
@@ -301,7 +297,7 @@ class FileMaker(Struct):
             text = text.replace("\n", "\r\n")
         record = Record(digest.sources, marks, digest.made_at)
         after = page_text(MadePage(text, record, page.front))
-        file = PlannedFile(digest.rel_path, before, after, has_record=True)
+        file = pending.PlannedFile(digest.rel_path, before, after, has_record=True)
         return FileResult(file, expect, refused)
 
     def _hand(self, rel_path: str) -> tuple[MadePage, PersonalEdit, str | None, str]:
@@ -327,16 +323,16 @@ class FileMaker(Struct):
                 held = self._hold(tx, name, kept)
             else:
                 tx.write(kept.rel_path, kept.after, expect=page.expect)
-                forget_rejected(tx, self.store, plan_id(name))
+                pending.forget_rejected(tx, self.store, plan_id(name))
         if by_model:
             self.composer().forget(name)
         return FileResult(page.file, page.expect, page.refused, held)
 
-    def _hold(self, tx: Transaction, name: str, file: PlannedFile) -> str:
+    def _hold(self, tx: Transaction, name: str, file: pending.PlannedFile) -> str:
         """Stage a plan that awaits approval, and return its id."""
-        why: Why = "review" if self.review else "held"
+        why: pending.Why = "review" if self.review else "held"
         plan = plan_for(name, file, why, model=self.composer().model.name, run=self.run)
-        stage_plan(tx, self.store, plan)
+        pending.stage_plan(tx, self.store, plan)
         return plan.id
 
 
@@ -345,12 +341,12 @@ def _hand_of(page: MadePage, body: str) -> PersonalEdit:
     return hand_in(body.replace("\r\n", "\n"), page.record.marks if page.record else ())
 
 
-def changes_text(file: PlannedFile) -> bool:
+def changes_text(file: pending.PlannedFile) -> bool:
     """Tell whether a change affects more than the record, so that it needs a decision."""
     return file.before is None or read_page(file.before).body != read_page(file.after).body
 
 
-def shrinks_by_half(file: PlannedFile) -> bool:
+def shrinks_by_half(file: pending.PlannedFile) -> bool:
     """Tell whether a change removes more than half of a file's text."""
     old, new = (_text_size(text) for text in (file.before or "", file.after))
     return old >= _LEAST_CHARS and new < _HALF * old

@@ -11,14 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from familiar_cli.base.markdown import (
-    Section,
-    TextLine,
-    bullet,
-    newline_of,
-    replace_spans,
-    sections,
-)
+from familiar_cli.base import markdown
 from familiar_cli.base.text import counted, fold, shorten_list, slugify
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.fts import content_words, is_unspaced
@@ -102,7 +95,7 @@ def _broken_wiki_links(note: MemoryText, corpus: Corpus) -> Iterator[_Broken]:
 
 def _make_finding(note: MemoryText, broken: list[_Broken]) -> Finding:
     mended = [(link.start, link.end, link.mend) for link in broken if link.mend]
-    after = replace_spans(note.text, mended)
+    after = markdown.replace_spans(note.text, mended)
     targets = dict.fromkeys(link.target for link in broken)
     return Finding(
         (note.rel_path,),
@@ -250,7 +243,7 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
     note = next((n for n in corpus.notes if n.rel_path == NOTES), None)
     if note is None:
         return
-    newline = newline_of(note.text)
+    newline = markdown.newline_of(note.text)
     below = (path for path in sorted(corpus.paths) if path.startswith(f"{TOPICS_DIR}/"))
     taken = {slugify(posixpath.splitext(posixpath.basename(path))[0]): path for path in below}
     plans = 0
@@ -283,22 +276,22 @@ def _repair_hint(path: str, *, is_free: bool, is_late: bool) -> str:
     return f"`--propose` plans to move it to {path}."
 
 
-def _public_sections(text: str) -> Iterator[Section]:
+def _public_sections(text: str) -> Iterator[markdown.Section]:
     """Yield the H2 sections except private ones."""
     private = [start for start, _ in private_spans(text, NOBODY)]
-    for section in sections(text, 2):
+    for section in markdown.sections(text, 2):
         holds = any(section.start <= start < section.end for start in private)
         if section.level == 2 and not holds:  # noqa: PLR2004
             yield section
 
 
-def _is_to_do(line: TextLine) -> bool:
-    item = None if line.in_code else bullet(line.text)
+def _is_to_do(line: markdown.TextLine) -> bool:
+    item = None if line.in_code else markdown.bullet(line.text)
     return item is not None and bool(item.box)
 
 
 def _plan_repair(
-    note: MemoryText, section: Section, path: str, newline: str
+    note: MemoryText, section: markdown.Section, path: str, newline: str
 ) -> tuple[PlannedFile, ...]:
     heading = section.lines[0].text.rstrip()
     link = citing(f"- [{section.title}]({path})", citations_in(section.body))
@@ -310,7 +303,7 @@ def _plan_repair(
     return (PlannedFile(path, None, topic), PlannedFile(NOTES, note.text, after))
 
 
-def _first_of(section: Section) -> tuple[Quote, ...]:
+def _first_of(section: markdown.Section) -> tuple[Quote, ...]:
     said = (line for line in section.lines if line.text.strip())
     return tuple(Quote(NOTES, line.number, line.text) for line in islice(said, _SHOWN))
 
@@ -319,7 +312,7 @@ def _move_links(body: str, path: str) -> str:
     """Rewrite relative links in text of the notes for its new directory."""
     way = "../" * path.count("/")
     written = ((one.start, one.end, body[one.start : one.end]) for one in link_places(body, NOTES))
-    return replace_spans(
+    return markdown.replace_spans(
         body,
         (
             (start, end, way + link.removeprefix("./"))

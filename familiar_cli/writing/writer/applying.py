@@ -20,15 +20,9 @@ from familiar_cli.store.memory.pages.links import link_targets, way_to
 from familiar_cli.store.memory.pages.visible_lines import as_private, may_hide, visible_in
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.writing.review.pending import Draft
+from familiar_cli.writing.writer import page_text
 from familiar_cli.writing.writer.contract import REWRITES, Operation, Refusal
 from familiar_cli.writing.writer.grounds import Grounds, ShownFile, own_session, session_title
-from familiar_cli.writing.writer.page_text import (
-    apply_operation,
-    new_file,
-    shrinks_by_half,
-    with_bullets,
-    with_title,
-)
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
@@ -77,7 +71,7 @@ class BatchApplier(Struct):
         is_session = operation.rel_path in grounds.sessions  # the whole file is private
         is_apart = grounds.batch.private is not None and not is_session
         heading = grounds.private_heading(operation.section) if is_apart else ""
-        return apply_operation(
+        return page_text.apply_operation(
             text,
             operation,
             heading,
@@ -100,7 +94,7 @@ class BatchApplier(Struct):
             after = self._edit_text(self._retitle_topic(text, operation), operation)
         except FamiliarError as error:
             return self._refuse(operation, "unreadable", str(error))
-        if operation.op in REWRITES and shrinks_by_half(text, after, operation):
+        if operation.op in REWRITES and page_text.shrinks_by_half(text, after, operation):
             self.held.append(operation)
             return self._refuse(operation, "shrink", "more than half of it would be removed; held")
         if after == text and operation.op == "supersede":
@@ -176,7 +170,7 @@ class BatchApplier(Struct):
         """Return a new file with its H1, and a person's names."""
         person = self.grounds.roster.at(operation.rel_path)
         title = self._title(operation)
-        text = new_file(title)
+        text = page_text.new_file(title)
         if operation.rel_path in self.grounds.sessions and self.grounds.batch.private is not None:
             return as_private(text, self.grounds.batch.private, title)
         for name in person.given if person else ():
@@ -206,7 +200,7 @@ class BatchApplier(Struct):
         is_topic = rel_path.startswith(f"{layout.TOPICS_DIR}/") and not may_hide(text, rel_path)
         if not (is_topic and old) or self.grounds.seen(text, rel_path).strip():
             return text
-        return with_title(text, old, self._title(operation))
+        return page_text.with_title(text, old, self._title(operation))
 
     def _link(self, operations: Sequence[Operation]) -> None:
         """Link each topic to its sessions and people, and each person to their topics.
@@ -241,7 +235,7 @@ class BatchApplier(Struct):
             if said and target not in linked
         ]
         if text is not None and items:
-            self._follow_up(rel_path, with_bullets(text, heading, items))
+            self._follow_up(rel_path, page_text.with_bullets(text, heading, items))
 
     def _name(self) -> None:
         """Add the names given by the platform to the files of people.
@@ -260,7 +254,7 @@ class BatchApplier(Struct):
                     handle_of(person.slug),
                     person.account,
                 }:
-                    after = with_title(text, markdown.title_of(text), person.title)
+                    after = page_text.with_title(text, markdown.title_of(text), person.title)
                 for name in person.given:
                     after = with_alias(after, name, self._aliases)
             except (UsageError, FamiliarError):

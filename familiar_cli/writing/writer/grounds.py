@@ -24,14 +24,8 @@ from familiar_cli.base.who.visibility import (
     split_scope,
 )
 from familiar_cli.store import fts
+from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import check_alias
-from familiar_cli.store.memory.layout import (
-    SESSIONS_DIR,
-    TOPICS_DIR,
-    path_in_scope,
-    path_without_scope,
-    people_path,
-)
 from familiar_cli.store.memory.mentions import key_of
 from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import visible_lines
@@ -155,7 +149,7 @@ class Person(Struct, frozen=True):
     @property
     def rel_path(self) -> str:
         """Path of their file."""
-        return people_path(self.slug)
+        return layout.people_path(self.slug)
 
 
 class Roster(Struct, frozen=True):
@@ -212,7 +206,7 @@ def roster_of(
             labels.of(seen[-1]),
             f"{title} ({account})" if labels.is_familiars(title) else title,
             given,
-            _distinct_names([*(names or [account]), *names_in(people_path(slug))]),
+            _distinct_names([*(names or [account]), *names_in(layout.people_path(slug))]),
             frozenset(said[slug]),
         )
         people.append(person)
@@ -252,7 +246,7 @@ def slot_of(at: datetime, zone: tzinfo | None) -> str:
 
 def session_path(slot: str, scope: str = PUBLIC) -> str:
     """Return the session file of a slot, public or for a private scope."""
-    return path_in_scope(f"{SESSIONS_DIR}/{slot}.md", scope)
+    return layout.path_in_scope(f"{layout.SESSIONS_DIR}/{slot}.md", scope)
 
 
 def session_title(rel_path: str, phrases: Phrases = ENGLISH) -> str:
@@ -276,7 +270,7 @@ def own_session(rel_path: str, batch: Batch, text: str | None) -> str:
     if batch.private is not None or batch.viewer.is_owner:
         return rel_path
     is_hidden = text and not visible_lines.visible_in(text, batch.viewer, rel_path)
-    return path_in_scope(rel_path, SHARED) if is_hidden else rel_path
+    return layout.path_in_scope(rel_path, SHARED) if is_hidden else rel_path
 
 
 _STEM_CHARS: Final = 4
@@ -451,14 +445,14 @@ class Grounds(Struct, frozen=True, dict=True):
         stem = slugify(name.removesuffix(".md"))
         called = [path for path in self._topics_by_stem.get(stem, ()) if stem]
         in_it = [path for path in called if fold(posixpath.dirname(path)) == fold(directory)]
-        if not in_it and directory in self.topic_directories - {TOPICS_DIR}:
+        if not in_it and directory in self.topic_directories - {layout.TOPICS_DIR}:
             return None
         return min(in_it or called, key=lambda path: (path not in self.shown, path), default=None)
 
     @cached_property
     def topic_directories(self) -> frozenset[str]:
         """All directories of topics."""
-        return frozenset((TOPICS_DIR, *map(posixpath.dirname, self.topics)))
+        return frozenset((layout.TOPICS_DIR, *map(posixpath.dirname, self.topics)))
 
     @cached_property
     def _topics_by_stem(self) -> dict[str, list[str]]:
@@ -491,8 +485,8 @@ class Grounds(Struct, frozen=True, dict=True):
         """Return the session file of the batch that stands for a plain path."""
         scope = self.batch.private or PUBLIC
         return next(
-            (path for path in self.sessions if path_without_scope(path) == rel_path),
-            path_in_scope(rel_path, scope),
+            (path for path in self.sessions if layout.path_without_scope(path) == rel_path),
+            layout.path_in_scope(rel_path, scope),
         )
 
     @cached_property

@@ -24,12 +24,7 @@ from familiar_cli.store.memory.layout import PEOPLE_DIR, SUFFIXES, TOPICS_DIR, i
 from familiar_cli.store.memory.pages.front_matter import listed_aliases
 from familiar_cli.store.memory.pages.imported import ImportedPages
 from familiar_cli.store.memory.pages.visible_lines import with_owners_audience
-from familiar_cli.store.memory.store.files import (
-    Omission,
-    WriteResult,
-    parse_new_path,
-    parse_old_path,
-)
+from familiar_cli.store.memory.store import files
 
 if TYPE_CHECKING:
     from re import Match
@@ -435,9 +430,9 @@ class MoveResult(Struct, frozen=True):
         skipped: Unreadable files, whose links are unchanged.
     """
 
-    applied: WriteResult
+    applied: files.WriteResult
     relinked: tuple[str, ...]
-    skipped: tuple[Omission, ...]
+    skipped: tuple[files.Omission, ...]
 
 
 class LinkedPages:
@@ -464,7 +459,7 @@ class LinkedPages:
                 try:
                     text = (read or store.read_file)(rel_path)
                 except FamiliarError as error:
-                    skipped.append(Omission(rel_path, str(error)))
+                    skipped.append(files.Omission(rel_path, str(error)))
                     continue
                 self.texts[rel_path] = text or ""
         self.skipped: Final = tuple(skipped)
@@ -493,7 +488,7 @@ def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) ->
 
     An imported page is marked as the owner's, since it is no longer where it was imported.
     """
-    old, new = parse_old_path(old), parse_new_path(new)
+    old, new = files.parse_old_path(old), files.parse_new_path(new)
     pages = LinkedPages(store)
     changed: list[RelinkedFile] = []
     if old in pages.paths and new not in pages.paths:

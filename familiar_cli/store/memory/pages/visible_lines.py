@@ -30,13 +30,7 @@ from familiar_cli.base.who.visibility import (
     person_scope,
     split_scope,
 )
-from familiar_cli.store.memory.layout import (
-    LORE_DIR,
-    SCOPED_DIRS,
-    SELF_DIR,
-    is_owners_page,
-    scope_of_path,
-)
+from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.lines import only_links
 
 _PRIVATE: Final = re.compile(r"<!-- private ([^\s<>]+) -->")
@@ -54,7 +48,7 @@ _AUDIENCE: Final = re.compile(rf"[ \t]*<!-- (?:public(?: [^\s<>]+)?|private {_OW
 _EVER: Final = (date(1, 1, 9), date(9999, 1, 9))  # a digest of a digest does not say of which days
 _OF_LINKS: Final = ("sessions", "people", "topics")  # headings of the writer's links
 _LOWEST: Final = 7  # below all levels of headings
-_OF_PERIODS: Final = tuple(f"{name}/" for name in SCOPED_DIRS)
+_OF_PERIODS: Final = tuple(f"{name}/" for name in layout.SCOPED_DIRS)
 _SOURCES: Final = re.compile(r"^sources: (\{.*\})[ \t\r]*$", re.MULTILINE)
 _DAY_IN_PATH: Final = re.compile(
     r"/([0-9]{4})(?:-W([0-9]{2})|-([0-9]{2})(?:-([0-9]{2}))?)?(?![0-9])"
@@ -244,7 +238,7 @@ def line_for(text: str, place: int, viewer: Viewer, rel_path: str = "") -> int:
 
 def may_hide(text: str, rel_path: str = "") -> bool:
     """Tell whether a text may hold a private section; fast, with false positives only."""
-    if scope_of_path(rel_path) or is_owners_page(rel_path):
+    if layout.scope_of_path(rel_path) or layout.is_owners_page(rel_path):
         return True
     marked = "<!--" in text and ("<!-- public " in text or _MEANT_MARK.search(text))
     return bool(marked) or any(begin in text for begin in _private_beginnings())
@@ -436,9 +430,9 @@ def _scopes_of_lines(
 ) -> list[frozenset[str]]:
     """Return what each line rests on, apart from marks."""
     owners = frozenset({OWNERS})
-    page = frozenset(filter(None, (scope_of_path(rel_path),)))
+    page = frozenset(filter(None, (layout.scope_of_path(rel_path),)))
     is_apart = bool(page)
-    if is_owners_page(rel_path):
+    if layout.is_owners_page(rel_path):
         page |= owners
     evidence = rules and rules.evidence
     if not evidence or not rules or is_apart:
@@ -450,7 +444,9 @@ def _scopes_of_lines(
     if rel_path.startswith(_OF_PERIODS):
         page = page.union(*citations, _made_from(text, evidence), owners if is_imported else ())
         return [page] * len(lines)
-    is_note = rules.notes_are_owners and not rel_path.startswith((f"{SELF_DIR}/", f"{LORE_DIR}/"))
+    is_note = rules.notes_are_owners and not rel_path.startswith(
+        (f"{layout.SELF_DIR}/", f"{layout.LORE_DIR}/")
+    )
     if is_note or is_imported:
         citations = [
             scopes if "<!-- turn" in text else scopes | owners
