@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.base.who.identity import Author, Labels
+from familiar_cli.base.who.identity import Author, Labels, Me
 from familiar_cli.store.history import HistoryStore
 from tests.support.cases import each
 from tests.support.server import ChatServer
@@ -34,9 +34,24 @@ def test_one_person_with_two_names_shares_with_nobody() -> None:
     assert label(ALEX, Author("discord", "42", None, "Lex")) == "Alex"
 
 
-@each("name", ["Aria", "ARIA", "A\u200bria", "Ａria", "Aria\u200d"])
-def test_nobody_goes_by_the_familiars_name_alone(name) -> None:
-    assert label(Author("discord", "3", None, name)).endswith(" (discord 3)")
+@each("familiar", ["Aria", "Bo"])
+@each(
+    "name",
+    [
+        *("Aria", "ARIA", "A\u200bria", "Ａria", "Aria\u200d", "*Aria*", "Aria (you)", "A r i a"),
+        *("Аriа", "Arіa", "Αrιa", "Ꭺria", "Aria 🌸", "Ar1a", "Arla"),
+    ],
+)
+def test_nobody_goes_by_a_name_like_the_familiars_or_an_owners_alone(name, familiar) -> None:
+    labels = Labels(familiar=familiar, me=Me(name="Aria"))
+    assert labels.of(Author("discord", "3", None, name)).endswith(" (discord 3)")
+
+
+@each("name", ["Aria", "Ariadne", "Мария", "Lise-Marie", "愛", "Bo (she/her)"])
+def test_other_names_and_an_owners_own_stay_as_they_are(name) -> None:
+    labels = Labels(familiar="Ada", me=Me(name="Aria"))
+    assert labels.of(Author("cli", "user", None, name)) == name
+    assert name == "Aria" or labels.of(Author("discord", "3", None, name)) == name
 
 
 def test_a_name_cannot_pose_as_somebody_elses_account() -> None:
@@ -91,11 +106,13 @@ def test_memory_says_which_of_two_said_so(tmp_path) -> None:
     world.history.close()
 
 
-def test_the_file_of_the_familiars_namesake_says_so(tmp_path) -> None:
+def test_the_file_of_the_familiars_namesake_says_so_and_has_no_such_alias(tmp_path) -> None:
     world = World(tmp_path)
-    world.say("I bake.", Author("discord", "5", None, "Aria"))
+    world.say("I bake.", Author("discord", "5", "baker", "Aria"))
     world.write(reply(op(file="people/discord-5.md", lines=["Bakes."])))
-    assert world.read("people/discord-5.md").startswith("# Aria (discord 5)\n")
+    text = world.read("people/discord-5.md")
+    assert text.startswith("# Aria (discord 5)\n")
+    assert ("- baker\n" in text, "- Aria\n" in text) == (True, False)
     world.history.close()
 
 

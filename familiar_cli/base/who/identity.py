@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import UsageError
-from familiar_cli.base.text import fold, framed, is_hidden, is_visible, one_line, slugify
+from familiar_cli.base.text import fold, framed, is_hidden, is_visible, one_line, slugify, words_of
 
 if TYPE_CHECKING:
     from familiar_cli.base.languages import Phrases
@@ -139,8 +140,9 @@ class Me(Struct, frozen=True):
 class Labels(Struct, frozen=True, dict=True):
     """People's labels in a text for a model.
 
-    People who share a name with each other or with the familiar are distinguished by account: `Alex
-    (discord 42)`.
+    People who share a name with each other, with the familiar or with an owner are distinguished by
+    account: `Alex (discord 42)`. So is a name of letters of several scripts, which may look like
+    another.
 
     Args:
         people: Everyone who may appear; with more people, labels are more stable.
@@ -155,11 +157,17 @@ class Labels(Struct, frozen=True, dict=True):
     @cached_property
     def _shared_names(self) -> frozenset[str]:
         """The names of more than one person."""
-        owners: dict[str, set[str]] = {_key(framed(self.familiar)): {""}}
+        owners: dict[str, set[str]] = {}
         for author in self.people:
             owner = self.me.handle(author.slug)
             owners.setdefault(_key(self.me.name_of(author)), set()).add(owner)
         return frozenset(key for key, slugs in owners.items() if len(slugs) > 1)
+
+    @cached_property
+    def _reserved_names(self) -> Mapping[str, frozenset[str]]:
+        """The names of the owners and of the familiar, with the accounts that may use each."""
+        names = {_key(framed(o.name or o.stands_for_name)): o.slugs for o in self.me.owners}
+        return names | ({_key(framed(self.familiar)): frozenset()} if self.familiar else {})
 
     @cached_property
     def _known_names(self) -> Mapping[str, Author]:
@@ -177,18 +185,19 @@ class Labels(Struct, frozen=True, dict=True):
         more = self.people.union(filter(None, authors))
         return self if more == self.people else Labels(more, self.familiar, self.me)
 
-    def is_shared(self, name: str) -> bool:
-        """Tell whether a name is ambiguous."""
-        return _key(framed(name)) in self._shared_names
+    def is_reserved(self, name: str, slug: str) -> bool:
+        """Tell whether it is the name of the familiar, or of an owner whose account is another."""
+        return slug not in self._reserved_names.get(_key(framed(name)), (slug,))
 
-    def is_familiars(self, name: str) -> bool:
-        """Tell whether it is the familiar's name."""
-        return bool(self.familiar) and _key(framed(name)) == _key(framed(self.familiar))
+    def is_ambiguous(self, name: str, slug: str) -> bool:
+        """Tell whether the name of an account may be taken for somebody else's."""
+        is_shared = _key(framed(name)) in self._shared_names
+        return is_shared or self.is_reserved(name, slug) or _mixes_scripts(name)
 
     def of(self, author: Author) -> str:
         """Return a person's name, sanitized for use in a prompt."""
         name = self.me.name_of(self.with_known_name(author))
-        if self.is_shared(name) or re.search(r"\(\w+ [^()]+\)$", name):
+        if self.is_ambiguous(name, author.slug) or re.search(r"\(\w+ [^()]+\)$", name):
             return f"{name} ({self.me.handle(author.slug)})"
         return name
 
@@ -202,8 +211,25 @@ def _name_of(author: Author) -> str:
     return handle_of(author.slug)
 
 
+_LOOKALIKES: Final = str.maketrans(
+    "асеоріхуѕјһԁԛԝвкмнтαβεζηικμνορτυχı01|l", "aceopixysjhdqwbkmhtabezhikmnoptyxioiii"
+)
+
+
+@lru_cache(maxsize=1024)
 def _key(name: str) -> str:
-    return fold(re.sub("[\u200c\u200d]", "", name))
+    """Return what names have in common that people read as one."""
+    bare = fold(re.sub(r"(?<=\w)\W*\(.*", "", name)).translate(_LOOKALIKES)
+    return "".join(filter(str.isalnum, bare)) or fold(name)
+
+
+def _mixes_scripts(name: str) -> bool:
+    """Tell whether a word has letters of Latin and of another script, as `Rоbin` with `о`."""
+    for word in () if name.isascii() else words_of(name):
+        scripts = {unicodedata.name(one, "").partition(" ")[0] for one in word if one.isalpha()}
+        if "LATIN" in scripts and len(scripts) > 1:
+            return True
+    return False
 
 
 NO_LABELS = Labels()

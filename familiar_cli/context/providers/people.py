@@ -475,7 +475,8 @@ def _told_apart(pieces: list[Contribution], labels: Labels) -> list[Contribution
     owners = Counter(fold(title) for title in titled.values())
     return [
         _with_account(piece, labels)
-        if labels.is_shared(_piece_title(piece)) or owners[fold(_piece_title(piece))] > 1
+        if labels.is_ambiguous(_piece_title(piece), slug_in(piece.rel_path or "") or "")
+        or owners[fold(_piece_title(piece))] > 1
         else piece
         for piece in pieces
     ]

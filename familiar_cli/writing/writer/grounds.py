@@ -204,8 +204,8 @@ def roster_of(
             slug,
             account,
             labels.of(seen[-1]),
-            f"{title} ({account})" if labels.is_familiars(title) else title,
-            given,
+            f"{title} ({account})" if labels.is_reserved(title, slug) else title,
+            tuple(one for one in given if not labels.is_reserved(one, slug)),
             _distinct_names([*(names or [account]), *names_in(layout.people_path(slug))]),
             frozenset(said[slug]),
         )
@@ -328,7 +328,7 @@ class Grounds(Struct, frozen=True, dict=True):
         shown: The memory files that the model saw, by path.
         prompt_texts: The prompt's own instructions, and the familiar's character.
         others: Returns the slugs of everyone with a name.
-        name: The familiar's name.
+        labels: Display names of people, and the familiar's name.
         channel_label: Name of the private channel; empty for public turns.
         strict: Whether the model is small, so that its lines must share words with the turns.
         zone: The familiar's timezone; None: the system's.
@@ -344,7 +344,7 @@ class Grounds(Struct, frozen=True, dict=True):
     shown: Mapping[str, ShownFile]
     prompt_texts: tuple[str, ...]
     others: Callable[[str], tuple[str, ...]]
-    name: str
+    labels: Labels
     channel_label: str = ""
     strict: bool = False
     zone: tzinfo | None = None
@@ -375,7 +375,7 @@ class Grounds(Struct, frozen=True, dict=True):
         contents = (turn.content for turn in self.batch.turns)
         names = (name for person in self.roster.people for name in person.names)
         return memory_lines.scripts_in(
-            [*contents, *names, self.name, *(s.shown for s in self.shown.values())]
+            [*contents, *names, self.labels.familiar, *(s.shown for s in self.shown.values())]
         )
 
     def support(self, text: str, turn_ids: Iterable[int], *, alone: bool = False) -> set[int]:
@@ -431,7 +431,7 @@ class Grounds(Struct, frozen=True, dict=True):
     @cached_property
     def _stems_of_names(self) -> frozenset[str]:
         named = [name for person in self.roster.people for name in person.names]
-        return stems_of(" ".join([*named, self.name]))
+        return stems_of(" ".join([*named, self.labels.familiar]))
 
     def topic(self, rel_path: str) -> str | None:
         """Resolve a path to an existing topic, or None.

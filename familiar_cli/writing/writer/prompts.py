@@ -557,7 +557,7 @@ class Questions(Struct, frozen=True, dict=True):
             gathered.shown,
             prompt_texts=(INSTRUCTIONS, SIMPLE, self.who.voice, *self.who.texts),
             others=self.called,
-            name=self.who.name,
+            labels=called,
             channel_label=self._heading_of(turns) if private is not None else "",
             strict=self._bounds.simple,
             zone=self.zone,

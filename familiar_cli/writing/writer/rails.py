@@ -378,7 +378,7 @@ def _is_limit(text: str, operation: Operation, grounds: Grounds) -> bool:
     if operation.op in REWRITES or operation.kind not in {"said", "limit"}:
         return False
     people = tuple(name for person in grounds.roster.people for name in person.names)
-    is_of_people = _has_name(text, people) and not _has_name(text, (grounds.name,))
+    is_of_people = _has_name(text, people) and not _has_name(text, (grounds.labels.familiar,))
     return operation.kind == "limit" or (states_limit(text) and not is_of_people)
 
 
@@ -505,7 +505,7 @@ def _attribute_line(line: ProposedLine, operation: Operation, grounds: Grounds) 
         return replace(line, text=_as_claim(text, claimants, grounds))
     if operation.op in {*REWRITES, "create"} or any(_has_name(text, p.names) for p in speakers):
         return replace(line, text=text)
-    who = ", ".join(p.label for p in speakers) or grounds.name
+    who = ", ".join(p.label for p in speakers) or grounds.labels.familiar
     return replace(
         line, text=text if not speakers and _has_name(text, (who,)) else f"{text} ({who})"
     )
@@ -593,7 +593,7 @@ def _check_alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> 
     people = (other for other in grounds.roster.people if other != person)
     others = [other.slug for other in people if key in map(key_of, other.names)]
     others += [slug for slug in grounds.others(name) if slug != person.slug]
-    if others or key == key_of(grounds.name):
+    if others or grounds.labels.is_reserved(name, person.slug):
         raise _RefusedError(
             "identity", "someone else has that name; only accounts distinguish them"
         )
