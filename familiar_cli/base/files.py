@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 import time
@@ -170,8 +171,13 @@ def _has_fine_times(status: os.stat_result) -> bool:
     return status.st_ctime_ns % 1_000_000 > 0 and is_local_disk(status.st_dev)
 
 
-_MOUNTS: Final = Path("/proc/self/mountinfo")
+MOUNTINFO: Final = Path("/proc/self/mountinfo")
 _LOCAL: Final = {"btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs"}
+_NETWORK: Final = (
+    r"nfs[34]?|cifs|smb\w*|ncpfs|afpfs|afs|webdav|davfs2?|glusterfs|lustre|ceph|beegfs"
+    r"|fuse\.(sshfs|rclone|s3fs|glusterfs|davfs2?|ceph(-fuse)?|goofys|gcsfuse|mount-s3|juicefs)"
+)
+_REMOTE_DRIVE: Final = 4  # DRIVE_REMOTE of GetDriveTypeW
 
 
 @lru_cache(maxsize=16)
@@ -180,16 +186,68 @@ def is_local_disk(device: int) -> bool:
     if sys.platform != "linux":
         return False
     target = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        with _MOUNTS.open(encoding="utf-8", errors="replace") as mounts:
-            kinds = {
-                line.partition(" - ")[2].split(" ", 1)[0]
-                for line in mounts
-                if line.split(" ", 3)[2] == target
-            }
-    except (OSError, IndexError):
-        return False
+    kinds = {kind for its_device, _, kind in _mounts() if its_device == target}
     return bool(kinds) and kinds <= _LOCAL
+
+
+def network_file_system(path: Path) -> str:
+    """Return the type of the network file system that holds `path`, or an empty string.
+
+    Also empty if the system does not report it.
+    """
+    place = path.expanduser().absolute().resolve()
+    if sys.platform == "win32":
+        return _remote_drive(place)
+    longest, kind = "", ""
+    for _, mount_point, its_kind in _mounts():  # of two at one place, the later one is on top
+        if place.is_relative_to(mount_point) and len(mount_point) >= len(longest):
+            longest, kind = mount_point, its_kind
+    return kind if re.fullmatch(_NETWORK, kind) else ""
+
+
+def network_warning(home: Path) -> tuple[str, str] | None:
+    """Return the problem of a home on a network file system, and its remedy; None if it is not."""
+    kind = network_file_system(home)
+    if not kind:
+        return None
+    problem = (
+        f"{str(home)!r} is on a network file system ({kind}), where SQLite's write-ahead log does "
+        "not work: the history can be damaged as soon as two machines use it"
+    )
+    return (
+        problem,
+        "Keep the home on a local disk and share it with `familiar sync`: `familiar help sync`.",
+    )
+
+
+def _mounts() -> Iterator[tuple[str, str, str]]:
+    """Yield device (unknown on macOS), mount point and type of each mounted file system."""
+    if sys.platform == "darwin":
+        import subprocess  # noqa: PLC0415  # slow to import
+
+        done = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False)
+        for match in re.finditer(r"(?m)^.* on (/.*) \((\w+)[,)]", done.stdout):
+            yield "", match[1], match[2]
+        return
+    try:
+        text = MOUNTINFO.read_text("utf-8", "surrogateescape")
+    except OSError:
+        return  # not Linux, or /proc is missing
+    for line in text.split("\n"):
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.partition(" ")[0]
+        if len(fields) > 4 and kind:  # noqa: PLR2004  # the mount point is the fifth
+            place = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields[4])
+            yield fields[2], place, kind
+
+
+def _remote_drive(place: Path) -> str:
+    if place.drive.startswith("\\\\"):
+        return "smb"
+    import ctypes  # noqa: PLC0415  # slow to import
+
+    kernel = getattr(ctypes, "windll").kernel32  # noqa: B009  # exists on Windows only
+    return "smb" if kernel.GetDriveTypeW(f"{place.drive}\\") == _REMOTE_DRIVE else ""
 
 
 def path_of(name: str) -> Path:

@@ -26,10 +26,10 @@ from familiar_cli.actions.health.doctor_checks import (
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.environment import keys_file
 from familiar_cli.base.config.home import cache_dir, familiar_and_reason, home_and_reason
-from familiar_cli.base.config.mounts import network_warning
 from familiar_cli.base.config.schema import CharacterConfig
 from familiar_cli.base.config.settings import load_config
 from familiar_cli.base.errors import FamiliarError, NotFoundError
+from familiar_cli.base.files import network_warning
 from familiar_cli.llm.slots import PLAN_TOKENS, PRESETS, ResolvedSlot, for_plans, resolve_slot
 from familiar_cli.writing.writer.contract import bounds_for
 from familiar_cli.writing.writer.schedule import WRITER_SLOT

@@ -411,7 +411,7 @@ def _count_vectors(
 
 def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check that the search models suit the language and are on disk."""
-    from familiar_cli.llm.embedding_slot import (
+    from familiar_cli.llm.slots import (
         SERVED_MULTILINGUAL,
         resolve_embedding_server,
         speaks_many_languages,

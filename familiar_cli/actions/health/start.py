@@ -19,9 +19,15 @@ from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.base.errors import ConfigError, FamiliarError, ModelError, UsageError
 from familiar_cli.base.files import read_plain, write_own
 from familiar_cli.base.text import one_line
-from familiar_cli.llm.embedding_slot import speaks_many_languages
 from familiar_cli.llm.open import fetch_models, model_names, open_model
-from familiar_cli.llm.slots import PRESETS, ResolvedSlot, check_on_disk, check_usable, resolve_slot
+from familiar_cli.llm.slots import (
+    PRESETS,
+    ResolvedSlot,
+    check_on_disk,
+    check_usable,
+    resolve_slot,
+    speaks_many_languages,
+)
 from familiar_cli.llm.types import Message
 from familiar_cli.llm.wire import FailedError, open_answer, read_blocks
 

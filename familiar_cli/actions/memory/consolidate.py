@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.times import clock
 from familiar_cli.base.times.when import read_day
-from familiar_cli.familiar import Familiar  # types of public functions are inspected
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.layout import new_run_id, path_in_scope, scope_of_path
 from familiar_cli.store.passes import CONSOLIDATING, DISTILLING, Event, as_failure, failed
 from familiar_cli.writing.consolidation import calendar, digests, library, periods

@@ -12,11 +12,9 @@ from msgspec import Struct
 from familiar_cli.base.files import read_object, write_own
 from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import iso, now
-from familiar_cli.familiar import Familiar  # public functions can be asked for their types
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory import desk
-from familiar_cli.store.memory.desk import (
-    ItemStatus,  # public functions can be asked for their types
-)
+from familiar_cli.store.memory.desk import ItemStatus
 from familiar_cli.store.memory.layout import REMINDERS
 
 _LINE_CHARS: Final = 120

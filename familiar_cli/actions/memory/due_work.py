@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.context.trace import Trace
-from familiar_cli.context.turn import TurnResult  # public functions can be asked for their types
-from familiar_cli.familiar import Familiar  # as the previous
+from familiar_cli.context.turn import TurnResult
+from familiar_cli.familiar import Familiar
 from familiar_cli.llm.wire import is_loopback
 from familiar_cli.store.passes import WRITING
 from familiar_cli.sync.turns_outgoing import SAID_HERE

@@ -12,14 +12,12 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.text import counted, typed
 from familiar_cli.context.trace import files_shown
-from familiar_cli.familiar import Familiar  # public functions can be asked for their types
+from familiar_cli.familiar import Familiar
 from familiar_cli.llm.slots import PLAN_TOKENS, ResolvedSlot, check_usable, for_plans
 from familiar_cli.store.memory.layout import LORE_DIR
 from familiar_cli.store.passes import PATIENCE_S, WRITING
 from familiar_cli.sync.turns_outgoing import ALL, UnreadFilter, count_unread_turns
-from familiar_cli.writing.writer.contract import (
-    WriterReport,  # public functions can be asked for their types
-)
+from familiar_cli.writing.writer.contract import WriterReport
 from familiar_cli.writing.writer.memory_writer import MemoryWriter, Mode, WriterSettings
 from familiar_cli.writing.writer.schedule import WRITER_SLOT
 

@@ -17,8 +17,8 @@ from familiar_cli.base.errors import ConfigError, UsageError
 from familiar_cli.base.times.clock import iso, now, to_ms
 from familiar_cli.base.who.identity import CHARACTERS, Author
 from familiar_cli.base.who.visibility import EVERYBODY, OWNER, OWNERS, PUBLIC, audience_words
-from familiar_cli.context.types import Said  # public functions can be asked for their types
-from familiar_cli.familiar import Familiar  # public functions can be asked for their types
+from familiar_cli.context.types import Said
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.events import Branch
 from familiar_cli.store.history.marks import withdrawn_channels
 from familiar_cli.store.history.rows import HEARD, ChannelSummary, new_turn

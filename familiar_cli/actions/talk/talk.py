@@ -19,7 +19,7 @@ from familiar_cli.base.config.home import check_here
 from familiar_cli.base.jobs import finish_in_thread, in_thread
 from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import now
-from familiar_cli.base.who.visibility import Viewer  # public functions can be asked for their types
+from familiar_cli.base.who.visibility import Viewer
 from familiar_cli.context.on_record import FirstMessage, OnRecord
 from familiar_cli.context.replies import PartialReply
 from familiar_cli.context.request import ContextRequest
@@ -33,10 +33,10 @@ from familiar_cli.context.turn import (
     request_for,
 )
 from familiar_cli.context.types import Modality, Said
-from familiar_cli.familiar import Familiar  # public functions can be asked for their types
+from familiar_cli.familiar import Familiar
 from familiar_cli.llm.slots import PRESETS, ResolvedSlot, check_usable
 from familiar_cli.llm.types import ChatModel
-from familiar_cli.store.history.rows import Turn  # public functions can be asked for their types
+from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.store import reply_to_turn, turn_of_message, unanswered_message
 from familiar_cli.store.memory.store.watch import quiet_since
 from familiar_cli.store.passes import WaitMessages, exclusive

@@ -324,7 +324,7 @@ def home_of(ctx: typer.Context) -> Path:
 
 def warn_of_network(out: Output, home: Path) -> None:
     """Warn if a home is on a network file system."""
-    from familiar_cli.base.config.mounts import network_warning
+    from familiar_cli.base.files import network_warning
 
     if warning := network_warning(home):
         out.warn(warning[0])

@@ -43,7 +43,7 @@ def show(ctx: typer.Context, key: Annotated[str | None, typer.Argument()] = None
     Args:
         key ([KEY]): Only this setting.
     """
-    from familiar_cli.actions.talk.effective_settings import with_effective
+    from familiar_cli.actions.talk.turn_setup import with_effective
     from familiar_cli.pages import status_pages as page
 
     path, familiar = _path(ctx), base.familiar_of(ctx)
@@ -66,7 +66,7 @@ def get(ctx: typer.Context, key: Key) -> None:
     \b
     familiar config get llm.preset
     """
-    from familiar_cli.actions.talk.effective_settings import with_effective
+    from familiar_cli.actions.talk.turn_setup import with_effective
     from familiar_cli.pages.status_pages import value_words
 
     (row,) = with_effective(base.familiar_of(ctx), [effective_value(_path(ctx), key)])

@@ -343,7 +343,7 @@ def show_settings(request: PageRequest) -> PageView:
 def _settings_page(
     request: PageRequest, typed: Mapping[str, str], tested: ModelTest | None, status: int = 200
 ) -> PageView:
-    from familiar_cli.actions.talk.effective_settings import with_effective
+    from familiar_cli.actions.talk.turn_setup import with_effective
 
     path, llm = request.familiar.paths.config, request.familiar.config.llm
     rows = sorted(with_effective(request.familiar, effective_settings(path)), key=_section_of)

@@ -22,7 +22,7 @@ from familiar_cli.store.search.weights import weights_for
 if TYPE_CHECKING:
     from familiar_cli.base.config.schema import EmbeddingSettings
     from familiar_cli.base.jobs import Jobs
-    from familiar_cli.llm.embedding_slot import EmbeddingServer
+    from familiar_cli.llm.slots import EmbeddingServer
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.search.embedder import EmbedderChoice
     from familiar_cli.store.search.server_embedder import ServerEmbedder
@@ -276,7 +276,7 @@ def choose_embedder(settings: EmbeddingSettings, cache_dir: Path) -> EmbedderCho
         settings: The `[embedding]` table.
         cache_dir: Directory of model files, and of what is known of servers.
     """
-    from familiar_cli.llm.embedding_slot import prefixes_for, resolve_embedding_server  # noqa: PLC0415
+    from familiar_cli.llm.slots import prefixes_for, resolve_embedding_server  # noqa: PLC0415
     from familiar_cli.store.search import embedder  # noqa: PLC0415  # loads numpy
 
     try:

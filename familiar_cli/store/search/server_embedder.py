@@ -26,8 +26,7 @@ from familiar_cli.llm.reply import parse_object
 from familiar_cli.store.search import embedder
 
 if TYPE_CHECKING:
-    from familiar_cli.llm.embedding_slot import EmbeddingServer
-    from familiar_cli.llm.slots import ResolvedSlot
+    from familiar_cli.llm.slots import EmbeddingServer, ResolvedSlot
     from familiar_cli.store.search.embedder import Matrix
 
 QUESTION_S: Final = 4.0

@@ -15,6 +15,7 @@ from familiar_cli.base.text import fold, harmless, one_line
 from familiar_cli.base.who.visibility import ViewerRecord
 from familiar_cli.llm.asking import Spent, values_in
 from familiar_cli.store.memory.layout import SESSIONS_DIR, TOPICS_DIR
+from familiar_cli.store.memory.pages.lines import PLAIN, Numbering
 
 if TYPE_CHECKING:
     from familiar_cli.llm.types import Completion
@@ -476,3 +477,25 @@ def _read_turns(value: object) -> tuple[int, ...]:
 def _refuse_malformed(rel_path: str, reason: str, value: object) -> Refusal:
     text = one_line(harmless(json.dumps(value, ensure_ascii=False, default=str)), _SHOWN_CHARS)
     return Refusal(one_line(rel_path, _SHOWN_CHARS), "form", reason, text)
+
+
+class WriterSettings(Struct, frozen=True):
+    """Settings of the writer.
+
+    Args:
+        batch_turns: Maximum turns per question.
+        batch_tokens: Maximum tokens of turns per question; less for a small model.
+        quiet_gap_s: A silence this long ends a conversation.
+        reply_tokens: Maximum tokens of a reply.
+        temperature: Sampling temperature; None: the model's setting.
+        structured: `auto`, `on` or `off`: whether to request constrained replies.
+        numbering: How turns are cited.
+    """
+
+    batch_turns: int = 60
+    batch_tokens: int = 4000
+    quiet_gap_s: float = 1800.0
+    reply_tokens: int = 1024
+    temperature: float | None = None
+    structured: str = "auto"
+    numbering: Numbering = PLAIN

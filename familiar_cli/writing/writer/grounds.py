@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import UsageError
+from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.languages import ENGLISH, SLOTS, Phrases, heading_in, section_key
 from familiar_cli.base.text import fold, slugify
 from familiar_cli.base.times.clock import to_zone
@@ -32,9 +32,11 @@ from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.facts import with_days, without_ended
 from familiar_cli.writing.writer.contract import Batch
 from familiar_cli.writing.writer.lore import LoreRail, ShownLore
+from familiar_cli.writing.writer.page_text import new_file
 
 if TYPE_CHECKING:
     from familiar_cli.store.history.rows import Turn
+    from familiar_cli.writing.review.pending import Draft
 
 # A batch this full ends at the next quiet gap; an emptier one includes the next conversation,
 # too, to avoid a request for every single remark of a slow day.
@@ -545,3 +547,26 @@ class Grounds(Struct, frozen=True, dict=True):
         said = [self.turns[n] for n in turn_ids if fold(words) in fold(self.turns[n].content)]
         days = {to_zone(turn.at, self.zone).date() for turn in said or self.batch.turns}
         return days.pop() if len(days) == 1 else None
+
+
+# As requested in prompts: a summary of some sentences per
+# session, and a fact about each person every few turns.
+_SUMMARY_CHARS: Final = 300
+_LINE: Final = "- " + "a fact that is told in so many words " * 3 + "\n"
+_TURNS_OF_FACT: Final = 8
+_MOST_FACTS: Final = 3
+
+
+def expect_reply(draft: Draft, grounds: Grounds) -> None:
+    """Grow a batch's files in `draft` by the expected size of a model's output."""
+    facts = min(1 + len(grounds.batch.turns) // _TURNS_OF_FACT, _MOST_FACTS)
+    summary = (_LINE * 3)[:_SUMMARY_CHARS]
+    for rel_path, more in (
+        *((path, summary) for path in grounds.sessions),
+        *((person.rel_path, _LINE * facts) for person in grounds.roster.people),
+    ):
+        try:
+            text = draft.text(rel_path) or new_file(rel_path)
+            draft.put(rel_path, f"{text}\n{more}")
+        except FamiliarError:
+            continue  # unreadable, so it is not shown either

@@ -38,13 +38,19 @@ from familiar_cli.writing.writer.contract import (
     Operation,
     ProposedLine,
     WriterReport,
+    WriterSettings,
     parse_reply,
 )
-from familiar_cli.writing.writer.grounds import Grounds, by_privacy, split_steps, stems_of
+from familiar_cli.writing.writer.grounds import (
+    Grounds,
+    by_privacy,
+    expect_reply,
+    split_steps,
+    stems_of,
+)
 from familiar_cli.writing.writer.prompts import SHAPE, Questions
 from familiar_cli.writing.writer.rails import JudgedBatch, judge_operations
 from familiar_cli.writing.writer.runs import Runs, marker_text, reconcile_history
-from familiar_cli.writing.writer.settings import WriterSettings, expect_reply
 
 if TYPE_CHECKING:
     from familiar_cli.llm.tokens import TokenCounter

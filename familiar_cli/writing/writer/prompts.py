@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.review.pending import Draft
+    from familiar_cli.writing.writer.contract import WriterSettings
     from familiar_cli.writing.writer.grounds import Roster
-    from familiar_cli.writing.writer.settings import WriterSettings
 
 
 INSTRUCTIONS: Final = """\

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from familiar_cli.base.config.schema import EmbeddingSettings
-from familiar_cli.llm.embedding_slot import prefixes_for, resolve_embedding_server
+from familiar_cli.llm.slots import prefixes_for, resolve_embedding_server
 from familiar_cli.store.search import server_embedder
 from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.finding import choose_embedder

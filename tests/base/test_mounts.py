@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.base.config import mounts
-from familiar_cli.base.config.mounts import network_file_system
+from familiar_cli.base import files
+from familiar_cli.base.files import network_file_system
 from tests.support.cases import each
 from tests.support.world import home, run
 
@@ -20,7 +20,7 @@ ROOT = "22 1 0:20 / / rw - ext4 /dev/sda1 rw"
 def mounted(tmp_path, monkeypatch):
     def write(*lines: str) -> None:
         (tmp_path / "mountinfo").write_text("\n".join((ROOT, *lines, "", "odd")), "utf-8")
-        monkeypatch.setattr(mounts, "MOUNTINFO", tmp_path / "mountinfo")
+        monkeypatch.setattr(files, "MOUNTINFO", tmp_path / "mountinfo")
 
     return write
 
@@ -47,7 +47,7 @@ def test_the_innermost_and_topmost_mount_decides(mounted) -> None:
 
 
 def test_where_nothing_is_known_nothing_is_said(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(mounts, "MOUNTINFO", tmp_path / "missing")
+    monkeypatch.setattr(files, "MOUNTINFO", tmp_path / "missing")
     assert network_file_system(tmp_path) == ""
 
 
