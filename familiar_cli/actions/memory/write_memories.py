@@ -27,6 +27,7 @@ from familiar_cli.store.memory.merge.content import merge_content
 from familiar_cli.store.memory.pages.items import merge_day, tag_bullets
 from familiar_cli.store.memory.pages.visible_lines import (
     holds_back,
+    keep_comments,
     outward_text,
     put_back,
     visible_in,
@@ -229,8 +230,8 @@ def update_memory(
         if before is None:
             raise not_found(rel_path)
         own_front = before[: body_start(before)]  # as it was read with the text
-        sent = check_content(content.removeprefix(own_front))
         base, now = _base_and_now(familiar, writer, rel_path, before)
+        sent = keep_comments(now, check_content(content.removeprefix(own_front)))
         is_merged = base != now
         return put_back(before, merge_change(rel_path, base, now, sent), writer.viewer, rel_path)
 

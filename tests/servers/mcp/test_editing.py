@@ -109,6 +109,36 @@ async def test_what_is_private_is_neither_seen_nor_touched_by_an_edit():
     assert text_of() == TEA + "- Gin.\n" + private
 
 
+OWN = "<!-- private @cli%2Duser -->"
+
+
+@each(
+    "before, sent, after",
+    [
+        (f"# Tea {OWN}\n\nRum.\n", "# Tea\n\nGin.\n", f"# Tea {OWN}\n\nGin.\n"),
+        (f"# Tea {OWN}\n\nRum.\n", "# Drinks\n\nGin.\n", f"# Drinks {OWN}\n\nGin.\n"),
+        (f"# Tea {OWN}\n\nRum.\n", "Gin.\n", f"# Tea {OWN}\nGin.\n"),
+        (f"# T\n\n## Own {OWN}\n\nRum.\n", "# T\n\n## Own\n\nA.\n", f"# T\n\n## Own {OWN}\n\nA.\n"),
+        (
+            "# T\n\n- A. <!-- turns 1 -->\n- B.\n",
+            "# T\n\n- A.\n- C.\n",
+            "# T\n\n- A. <!-- turns 1 -->\n- C.\n",
+        ),
+    ],
+)
+async def test_a_program_that_leaves_out_who_may_see_a_text_publishes_nothing(before, sent, after):
+    live(tea=before)
+    async with asking(allow_write=True, client="desk") as client:
+        await called(client, "memory_read", path="tea.md")
+        await called(client, "memory_update", path="tea.md", content=sent)
+        assert text_of() == after
+        again = await client.call_tool(
+            "memory_update", {"path": "tea.md", "content": sent + "- D.\n"}
+        )
+    assert text_of() == f"{after}- D.\n"
+    assert "edited" not in again.content[0].text
+
+
 async def test_without_leave_to_write_edits_of_one_file_are_one_plan():
     live(tea=TEA)
     async with asking() as client:

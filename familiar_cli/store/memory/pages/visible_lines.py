@@ -569,7 +569,7 @@ def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
     """Apply another program's version `new` to a page, keeping what it could not see.
 
     Private parts stay behind the line that they follow. If others could see them there, they move
-    to the end, where they cannot capture other lines.
+    to the end, where they cannot capture other lines. Lines keep their marks; see `keep_comments`.
 
     Args:
         text: Current page; empty if there is none.
@@ -581,6 +581,7 @@ def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
         RefusedError: The private parts could not be kept private, or something is published.
     """
     seen = outward_text(text, viewer, rel_path)
+    new = keep_comments(seen, new)
     if seen == new:
         return text
     if Counter(_PUBLISHED.findall(new)) - Counter(_PUBLISHED.findall(seen)):
@@ -603,6 +604,21 @@ def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
             hint="A person can edit the file itself.",
         )
     return made
+
+
+def keep_comments(seen: str, new: str) -> str:
+    """Return a program's version of a page, with the marks and citations that it left out.
+
+    They decide who may see a line. The page's own mark stays even if its title is another one.
+    """
+    marked = (line for line in seen.split("\n") if "<!--" in line)
+    known = {bare: line for line in marked if (bare := _COMMENT.sub("", line).strip())}
+    new = "\n".join(known.get(line.strip(), line) for line in new.split("\n"))
+    marks = (_AUDIENCE.search(line.text) for line in markdown.scan(seen) if _is_h1(line))
+    if not (mark := next(filter(None, marks), None)) or not new.strip():
+        return new
+    is_marked = any(_is_h1(line) and _AUDIENCE.search(line.text) for line in markdown.scan(new))
+    return new if is_marked else _with_mark(new, mark[0].strip(), markdown.title_of(seen))
 
 
 def _in_their_places(body: str, new: str, hidden: Sequence[tuple[int, int]], start: int) -> str:
