@@ -100,8 +100,8 @@ def find_message(
 
     Args:
         connection: The history.
-        author: Only a turn from this author's platform counts. None, or an author on the command
-            line, which has no message ids, matches any.
+        author: Only a turn of theirs counts, since others are not told that it exists. None, or an
+            author on the command line, which has no message ids, matches any.
     """
     if not message_id:
         return None
@@ -109,14 +109,14 @@ def find_message(
         author = None
     values = (pack(channel_id), pack(message_id), pack(_qualified_id(message_id, author)))
     for turn in map(to_turn, connection.execute(_OF_ID, values)):
-        if author is None or turn.author is None or turn.author.platform == author.platform:
+        if author is None or turn.author is None or turn.author.slug == author.slug:
             return turn
     return None
 
 
 def _qualified_id(message_id: str, author: Author | None) -> str:
-    """Return the stored form of an id if another platform's message has the plain one."""
-    return f"{author.platform}:{message_id}" if author else message_id
+    """Return the stored form of an id if a message of somebody else has the plain one."""
+    return f"{author.slug}:{message_id}" if author else message_id
 
 
 def turn_of_message(

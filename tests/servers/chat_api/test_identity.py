@@ -135,18 +135,18 @@ def test_the_same_words_with_three_ids_are_three_turns(api) -> None:
     ]
 
 
-def test_the_same_id_is_the_same_turn_on_its_platform_only(api) -> None:
+def test_the_same_id_is_the_same_turn_from_its_author_only(api) -> None:
     server, _ = api
-    for platform in ("irc", "discord", "irc"):
+    for who in ("irc:7", "irc:8", "discord:7", "irc:7"):
         headers = {
             "X-Familiar-Channel": "bridge",
-            "X-Familiar-User": f"{platform}:7",
+            "X-Familiar-User": who,
             "X-Familiar-Message": "1",
         }
         reply = server.post(messages=[user("Hello")], headers=headers)
-    assert turns() == [("irc-7", "Hello"), ("discord-7", "Hello")]
+    assert turns() == [("irc-7", "Hello"), ("irc-8", "Hello"), ("discord-7", "Hello")]
     assert reply.status_code == 409  # it has a reply, and another message stands after that
-    assert len(turns("assistant")) == 2
+    assert len(turns("assistant")) == 3
 
 
 def test_without_ids_another_person_says_the_same_again(api) -> None:
