@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE: Final = re.compile(r"\ufeff? {0,3}(`{3,}|~{3,})([^\n]*)")
@@ -30,7 +32,7 @@ _EMPHASIS: Final = re.compile(
 )
 
 
-class TextLine(NamedTuple):
+class TextLine(Struct, frozen=True):
     """A line of a text.
 
     Args:
@@ -72,7 +74,7 @@ class TextLine(NamedTuple):
         return bare.rstrip(" \t") if bare[-1:] in ("", " ", "\t") else words
 
 
-class Section(NamedTuple):
+class Section(Struct, frozen=True):
     """A heading with everything up to the next one.
 
     Args:
@@ -103,7 +105,7 @@ class Section(NamedTuple):
         return "".join(line.text for line in self.below)
 
 
-class ListMarker(NamedTuple):
+class ListMarker(Struct, frozen=True):
     """The marker of a list item.
 
     Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.context.character import numbered_blocks
@@ -39,7 +40,7 @@ _SPANS: Final = (
 """The span of each position, whether it stands before or after what is there, and its name."""
 
 
-class LorePlace(NamedTuple):
+class LorePlace(Struct, frozen=True):
     """The place that a book gives an entry.
 
     Args:

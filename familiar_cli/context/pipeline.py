@@ -378,7 +378,7 @@ class ContextPipeline:
 
 def _with_places(refill: Refill) -> Refill:
     """Return a refill whose pieces stand where their books place them."""
-    return refill._replace(repack=lambda *room: settle_places(refill.repack(*room)))
+    return replace(refill, repack=lambda *room: settle_places(refill.repack(*room)))
 
 
 Answer: TypeAlias = "tuple[Sequence[Contribution] | None, Report]"

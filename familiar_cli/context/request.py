@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -29,7 +29,7 @@ from familiar_cli.store.memory.pages.lines import KnownTexts
 Repack = Callable[[Sequence[Contribution], int], Sequence[Contribution]]
 
 
-class Refill(NamedTuple):
+class Refill(Struct, frozen=True):
     """Packs a provider's contributions again, into more room.
 
     Args:

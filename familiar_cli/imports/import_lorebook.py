@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from familiar_cli.base.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.base.text import counted, fold, one_line, sha256_of, unified
@@ -277,7 +277,7 @@ class _Draft:
             written=tuple(paths),
             unchanged=tuple(sorted(self.unchanged)),
             warnings=(*book.warnings, *sorted(self.warnings)),
-            **effects_of(book, self.states)._asdict(),
+            **asdict(effects_of(book, self.states)),
         )
         return LorebookPlan(report, tuple(self.changes), self.directory)
 

@@ -33,7 +33,7 @@ EXPORT_MANIFEST: Final = "familiar-export.json"
 _SHOWN: Final = 12
 
 
-class Effects(NamedTuple):
+class Effects(Struct, frozen=True):
     """Effect of each field and setting of a card or book, in words.
 
     Args:

@@ -16,7 +16,9 @@ from contextlib import closing
 from functools import lru_cache
 from itertools import pairwise
 from math import log
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.base.text import fold_word, sentence_ends, without_joiners
 
@@ -154,7 +156,7 @@ def _narrow_run(query: str, text: str, start: int, end: int) -> Iterator[tuple[i
         yield start + places[match.start()], start + places[match.end() - 1] + 1
 
 
-class Choice(NamedTuple):
+class Choice(Struct, frozen=True):
     """Which rows to rank, and by which words.
 
     Args:
@@ -246,7 +248,7 @@ def frequencies(
     return {word: held.get(match or "", (0, 0.0)) for word, match in matches.items()}
 
 
-class _Table(NamedTuple):
+class _Table(Struct, frozen=True):
     connection: sqlite3.Connection
     name: str
     most_rows: int
@@ -303,7 +305,7 @@ class _Table(NamedTuple):
         return counts[key]
 
 
-class Visible(NamedTuple):
+class Visible(Struct, frozen=True):
     """The visible rows of a full-text table.
 
     Args:

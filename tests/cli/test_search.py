@@ -54,8 +54,8 @@ def test_the_keys_of_json_are_a_contract(memory) -> None:
     assert (found["method"], found["query"]) == ("lexical", "tea")
     (hit,) = found["hits"]
     wanted = {"rel_path", "heading", "char_start", "char_end", "score", "text", "signals"}
-    assert wanted <= set(hit) == {*Hit._fields, "kept_back"}
-    assert set(hit["signals"]) == set(Signals._fields)
+    assert wanted <= set(hit) == {*Hit.__struct_fields__, "kept_back"}
+    assert set(hit["signals"]) == set(Signals.__struct_fields__)
     assert hit["text"] == ALICE[hit["char_start"] : hit["char_end"]]
 
 

@@ -625,7 +625,7 @@ class TestFilter:
 
     def test_a_pattern_that_would_never_end_is_stopped(self, world) -> None:
         world.put("topics/a.md", "# A\n\n" + "a" * 5000 + "!")
-        world.store.limits = world.store.limits._replace(grep_timeout_s=0.3)
+        world.store.limits = replace(world.store.limits, grep_timeout_s=0.3)
         self.say(world, "ESCALATE: a; GREP: (a|aa|a?a)+$x|(a*)*b", "ANSWER: done")
         assert world.found()[""].endswith("done")
 

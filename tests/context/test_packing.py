@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli.context.providers.packing import (
     OWN_TOKENS,
@@ -355,5 +356,5 @@ def test_a_mark_between_turns_tells_of_their_own_channel_only() -> None:
     """Numbers of turns would show that something was said elsewhere in between."""
     first = piece("past:town", 3, "Bo: The ferry sank.", 0.9, is_turn=True)
     later = piece("past:town", 7, "Bo: We swam ashore.", 0.8, is_turn=True)
-    assert "…" not in texts(filled([first, later._replace(after=3)]))[0]
-    assert "\n…\n" in texts(filled([first, later._replace(after=5)]))[0]
+    assert "…" not in texts(filled([first, replace(later, after=3)]))[0]
+    assert "\n…\n" in texts(filled([first, replace(later, after=5)]))[0]

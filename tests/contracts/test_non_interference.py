@@ -18,6 +18,7 @@ from random import Random
 
 import pytest
 import typer
+from msgspec.structs import replace
 from starlette.routing import Route
 
 from familiar_cli.base.config.grants import Grant, GrantFile
@@ -282,7 +283,7 @@ def test_what_a_stranger_finds_has_the_same_order_scores_and_text(homes) -> None
                 for lines in (False, True)
                 for hit in one.finder.search(words, SearchOptions(lines=lines, viewer=viewer)).hits
             ]
-            signals = [hit.signals._replace(recency=0.0) for hit in hits if hit.day]
+            signals = [replace(hit.signals, recency=0.0) for hit in hits if hit.day]
             places = [
                 (hit.score, told_path(hit.rel_path), hit.title, hit.text, hit.best) for hit in hits
             ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -328,7 +328,7 @@ _COUNTED: Final = frozenset({"summed up", "changed", "new page"})
 """Kinds of changes that are listed after new facts."""
 
 
-class ChangeSentence(NamedTuple):
+class ChangeSentence(Struct, frozen=True):
     """A sentence about a change of memory.
 
     Args:

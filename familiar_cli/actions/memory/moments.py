@@ -141,7 +141,7 @@ def _rank_moments(
                 facts[key] = hit
     pages = fact_days(familiar)
     pages.read(familiar, _READ_S)
-    facts = {key: hit._replace(rel_path=pages.best_page(_fact_line(hit), hit.rel_path))
+    facts = {key: replace(hit, rel_path=pages.best_page(_fact_line(hit), hit.rel_path))
              for key, hit in facts.items()}  # fmt: skip
     turns = kept_turns(familiar.history, {*scores, *(key for key in facts if isinstance(key, int))})
     moments = [Moment(hit.score, hit) for key, hit in facts.items() if isinstance(key, str)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ class ChannelMode(StrEnum):
     imitate_voice = "imitate_voice"
 
 
-class ModeDefaults(NamedTuple):
+class ModeDefaults(Struct, frozen=True):
     """What holds in a channel of a mode unless somebody says otherwise.
 
     Args:

@@ -14,6 +14,8 @@ from datetime import date, time, timedelta
 from functools import cache, cached_property
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct
+
 from familiar_cli.base.languages import CODES, NUMERALS, Language, codes_for, dates
 from familiar_cli.base.text import fold_letters
 
@@ -51,14 +53,14 @@ _DIGITS: Final = {
 }
 
 
-class Span(NamedTuple):
+class Span(Struct, frozen=True):
     """The days from `first` to `last`, both of them included."""
 
     first: date
     last: date
 
 
-class Yearly(NamedTuple):
+class Yearly(Struct, frozen=True):
     """A day, month, part of a month or season of any year.
 
     Args:
@@ -147,7 +149,7 @@ class NamedTime(NamedTuple):
     span: Span | Yearly
 
 
-class StatedTime(NamedTuple):
+class StatedTime(Struct, frozen=True):
     """What a text says of a time.
 
     Args:

@@ -96,8 +96,8 @@ def search_data(
     )
     if found:
         data["hits"] = [
-            hit._asdict()
-            | {"signals": hit.signals._asdict(), "kept_back": kept_back.get(hit.rel_path, "")}
+            asdict(hit)
+            | {"signals": asdict(hit.signals), "kept_back": kept_back.get(hit.rel_path, "")}
             for hit in found.hits
         ]
     if said:
@@ -234,7 +234,7 @@ def search(
     with familiar, show_totals(out) as report:
         if not past:
             result = familiar.finder.search(question, options, report)
-            told = (hit._replace(rel_path=told_path(hit.rel_path, viewer)) for hit in result.hits)
+            told = (replace(hit, rel_path=told_path(hit.rel_path, viewer)) for hit in result.hits)
             result = replace(result, hits=tuple(told))
             lore = [hit.rel_path for hit in result.hits if hit.rel_path.startswith(LORE_DIR)]
             if lore:

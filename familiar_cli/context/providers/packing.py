@@ -10,9 +10,10 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import split_lines
@@ -70,7 +71,7 @@ def _normal_text(text: str) -> str:
     return normal_line(text)
 
 
-class Fact(NamedTuple):  # made for each piece, several times
+class Fact(Struct, frozen=True):  # made for each piece, several times
     """The content of one line of a source.
 
     Args:
@@ -82,7 +83,7 @@ class Fact(NamedTuple):  # made for each piece, several times
     turns: frozenset[int] = frozenset()
 
 
-class PieceSource(NamedTuple):
+class PieceSource(Struct, frozen=True):
     """The source of pieces: a memory file, or a conversation.
 
     Args:
@@ -130,7 +131,7 @@ class PieceSource(NamedTuple):
         return f"[{self.brief}]" if self.brief else self.heading
 
 
-class Excerpt(NamedTuple):
+class Excerpt(Struct, frozen=True):
     """A line or a turn that matches the message.
 
     Args:
@@ -182,7 +183,7 @@ class Excerpt(NamedTuple):
         return Fact(_normal_text(self.text), self.turns)
 
 
-class PackedSource(NamedTuple):
+class PackedSource(Struct, frozen=True):
     """The part of a source in the prompt.
 
     Args:
@@ -214,7 +215,7 @@ class PackedSource(NamedTuple):
         )
 
 
-class Passage(NamedTuple):
+class Passage(Struct, frozen=True):
     """The part taken from one file, or from one stretch of the past.
 
     Args:
@@ -264,12 +265,12 @@ class Passage(NamedTuple):
 def brief_headings(passages: Sequence[Passage]) -> list[Passage]:
     """Return passages whose headings do not repeat what the one before says."""
     return [
-        one._replace(heading=one.next_heading) if last and last.group == one.group else one
+        replace(one, heading=one.next_heading) if last and last.group == one.group else one
         for last, one in zip((None, *passages), passages, strict=False)
     ]
 
 
-class Filling(NamedTuple):
+class Filling(Struct, frozen=True):
     """What fits, best first, and why the rest does not, by source.
 
     Args:
@@ -299,7 +300,7 @@ class _Open(Struct):
         self.places.add(piece.place)
 
 
-class Ranked(NamedTuple):
+class Ranked(Struct, frozen=True):
     """Candidates in the order in which they are taken, however much room there is.
 
     Args:
@@ -322,7 +323,7 @@ def rank_pieces(pieces: Iterable[Excerpt], query: str = "") -> Ranked:
     shares = (share_of_lines if _rests_on_turns(piece) else 1.0 for piece in pieces)
     ranked = [
         (
-            piece if share == 1.0 else piece._replace(score=share * piece.score),
+            piece if share == 1.0 else replace(piece, score=share * piece.score),
             # A line of memory that fits very well says little about how well turns can fit.
             max(best_turn, RESTING_SHARE * best) if piece.is_turn else share * best,
         )
@@ -383,7 +384,7 @@ def fill_room(
             filler.leave(piece, "it scored far lower than the other results")
         else:
             filler.take(piece)
-    return filler.filling()._replace(has_room=bool(guaranteed) and not filler.lacks_room)
+    return replace(filler.filling(), has_room=bool(guaranteed) and not filler.lacks_room)
 
 
 def _in_turn(
@@ -404,7 +405,7 @@ def _in_turn(
         yield from late
         return
     lifted = [
-        (piece._replace(score=piece.score + piece.lift) if piece.lift else piece, highest)
+        (replace(piece, score=piece.score + piece.lift) if piece.lift else piece, highest)
         for piece, highest in late
     ]
 
@@ -424,7 +425,8 @@ def _parts_of(piece: Excerpt, query: str) -> list[Excerpt]:
     if not any(fit):
         fit[:1] = [1.0]
     return [
-        piece._replace(
+        replace(
+            piece,
             text=piece.text[: piece.lead] + _mark_part(words, a, b),
             score=piece.score * (PART_SHARE + (1 - PART_SHARE) * own / max(fit)),
             is_part=True,
@@ -483,7 +485,7 @@ def _rank_piece(piece: Excerpt) -> tuple[bool, float, str, int]:
     return (True, -(piece.score - _SHORT_BONUS * length), piece.source, piece.start)
 
 
-class _Precision(NamedTuple):
+class _Precision(Struct, frozen=True):
     """The most precise source of each fact: the least `vague` among its pieces."""
 
     said: dict[str, int]
@@ -562,7 +564,7 @@ class _Filler(Struct):
         part = self._sentences(words[start:end].strip(), room)
         end = start + len(words[start:end].rstrip())
         marks = f"{_GAP} " * (start > 0), f" {_GAP}" * (end < len(words.rstrip()))
-        return piece._replace(text=f"{lead}{marks[0]}{part}{marks[1]}", is_part=any(marks))
+        return replace(piece, text=f"{lead}{marks[0]}{part}{marks[1]}", is_part=any(marks))
 
     def _sentences(self, text: str, room: int) -> str:
         return whole_sentences(text, room, self.counter.count, least=_LEAST_TOKENS)
@@ -613,9 +615,9 @@ class _Filler(Struct):
         wanted = [] if self._has(piece) else [piece]
         before = _needed_before(piece)
         if before and not self._has_turn(before):
-            parts = _parts_of(before._replace(score=1.0), self.query)
+            parts = _parts_of(replace(before, score=1.0), self.query)
             best = max(parts, key=lambda part: part.score)
-            wanted.insert(0, self._shorten_piece(best._replace(score=before.score)))
+            wanted.insert(0, self._shorten_piece(replace(best, score=before.score)))
         frame += self._gap_cost(piece)
         cost = frame + sum(self._line_cost(p.text) for p in wanted)
         self.lacks_room = self.lacks_room or cost > self.room

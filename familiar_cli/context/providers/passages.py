@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import body_start, bullet, scan, title_of
@@ -107,7 +108,7 @@ class PartlyHiddenFile(Struct, frozen=True):
         return self.between(0, len(self.text))
 
 
-class Whole(NamedTuple):
+class Whole(Struct, frozen=True):
     """The visible text of a file.
 
     Args:
@@ -327,7 +328,8 @@ class Gatherer(Struct):
         first, last = packed.pieces[0].start, packed.pieces[-1].end
         ends = (first, last) if packed.is_cut else (0, len(file.text))
         line_at = partial(visible_lines.line_for, viewer=self.sight.viewer, rel_path=key)
-        return packed.passage()._replace(
+        return replace(
+            packed.passage(),
             rel_path=key,
             lines=(line_at(file.text, ends[0]), line_at(file.text, ends[1])),
             sha256=visible_lines.sha256_seen(file.text, file.sha256, self.sight.viewer, key),

@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.base.text import framed
 from familiar_cli.base.times.clock import now, to_zone
@@ -74,7 +75,7 @@ class Recall(Struct, frozen=True):
         """Return the packed part of a conversation as a passage."""
         turns = [turn for piece in packed.pieces for turn in piece.turns]
         span = (min(turns), max(turns))
-        return packed.passage()._replace(turns=span, origin=packed.source.origin)
+        return replace(packed.passage(), turns=span, origin=packed.source.origin)
 
 
 class Recaller(Struct, frozen=True):
@@ -152,7 +153,7 @@ class Recaller(Struct, frozen=True):
         for found_turn, score in zip(turns, scores, strict=True):
             one = self._complement(found_turn, request)
             if one and kind.is_wide:
-                one = one._replace(before=None)
+                one = replace(one, before=None)
             if one and one.turn.content.strip():
                 local = to_zone(one.turn.at, self.zone)
                 day = local.date(), local.hour // 6
@@ -188,7 +189,7 @@ class Recaller(Struct, frozen=True):
         if _stands_beside(turn, request):
             return None
         known = before is not None and _stands_beside(before, request)
-        return result._replace(turn=turn, before=None if known else before)
+        return replace(result, turn=turn, before=None if known else before)
 
     def _wishes(
         self, request: ContextRequest, query: str, near: Nearness | None, shown: frozenset[int]

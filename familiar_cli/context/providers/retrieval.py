@@ -11,7 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -93,7 +93,7 @@ class Memory(Struct, frozen=True):
     numbering: Numbering = PLAIN
 
 
-class LeftOutPiece(NamedTuple):
+class LeftOutPiece(Struct, frozen=True):
     """A result that did not fit.
 
     Args:
@@ -438,7 +438,9 @@ class Retrieval:
     def _within_books(self, filling: Filling, gatherer: Gatherer) -> Filling:
         """Leave out entries for which their book's own budget has no room, the lowest first."""
         count = self._counter.count
-        entries = [(gatherer.settings_of(p.source.key), p.source.key, p.text) for p in filling[0]]
+        entries = [
+            (gatherer.settings_of(p.source.key), p.source.key, p.text) for p in filling.passages
+        ]
         entries += [
             (gatherer.sight.settings_of(path, self.memory.store.read_file(path)), "", piece.text)
             for path, piece in gatherer.loaded.items()
@@ -561,7 +563,7 @@ def _with_ties_broken(pieces: list[Excerpt], request: ContextRequest) -> list[Ex
     best = heapq.nlargest(_TIED, pieces, key=lambda piece: piece.score)
     words = fts.bounded_query(heard)
     bonus = {id(piece): HEARD_BONUS * query_coverage(piece.text, words) for piece in best}
-    return [p._replace(score=p.score + bonus[id(p)]) if bonus.get(id(p)) else p for p in pieces]
+    return [replace(p, score=p.score + bonus[id(p)]) if bonus.get(id(p)) else p for p in pieces]
 
 
 def _not_beside(
@@ -579,7 +581,7 @@ def _not_beside(
     if any(key.startswith(_LORE) for key in repeated | left_out):
         left_out |= {key for key in gatherer.sources if key.startswith(_LORE)}
     sources = {
-        key: source._replace(whole="") if key in repeated else source
+        key: replace(source, whole="") if key in repeated else source
         for key, source in gatherer.sources.items()
     }
     pieces = [

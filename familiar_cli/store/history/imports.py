@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -299,14 +299,14 @@ _FROM_CLIENTS: Final = frozenset({SERVED, "edit", GREETING, HEARD})
 _TICK: Final = timedelta(milliseconds=1)
 
 
-class _SourceLine(NamedTuple):
+class _SourceLine(Struct, frozen=True):
     key: Wording
     text: str
     others: tuple[str, ...]
     at: datetime | None  # None: the time is a guess
 
 
-class _Gap(NamedTuple):
+class _Gap(Struct, frozen=True):
     """Unmatched lines and turns before a matching turn; None: at the end."""
 
     turns: Sequence[Turn]
@@ -499,7 +499,7 @@ class DoubledChannel(Struct):
     originals: dict[int, int] = field(default_factory=dict)
 
 
-class _Line(NamedTuple):
+class _Line(Struct, frozen=True):
     wording: int  # a hash; matches are compared in full before anything is withdrawn
     turn_id: int
     is_live: bool

@@ -54,7 +54,7 @@ _TABLE: Final = (
 )
 
 
-class TurnHit(NamedTuple):
+class TurnHit(Struct, frozen=True):
     """A search result.
 
     Args:
@@ -315,7 +315,7 @@ _BESIDE_MOVED: Final = (
 )
 
 
-class RecallHit(NamedTuple):
+class RecallHit(Struct, frozen=True):
     """A turn that matches.
 
     Args:
@@ -332,7 +332,7 @@ class RecallHit(NamedTuple):
     above: tuple[int, ...] = ()
 
 
-class Recollection(NamedTuple):
+class Recollection(Struct, frozen=True):
     """Result of a recall.
 
     Args:

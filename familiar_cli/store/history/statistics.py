@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -172,7 +172,7 @@ def _estimate_tokens(
     return round(sum(map(count_tokens, texts)) * chars / seen) if seen else 0
 
 
-class SpokenHour(NamedTuple):
+class SpokenHour(Struct, frozen=True):
     """The turns of one person, or of the familiar, within part of an hour.
 
     Args:

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, RemoteDamagedError
 from familiar_cli.base.files import read_plain, remove, remove_leftovers
@@ -328,7 +329,7 @@ class IncomingObjects:
         self._ids.add(id_)
         if kind == git_objects.TYPE_NUMBERS["tree"]:
             shape = packs.shape_of(content)
-            self._shapes[id_] = shape._replace(ids=frozenset())  # of many large trees, too many
+            self._shapes[id_] = replace(shape, ids=frozenset())  # of many large trees, too many
             self._needs |= shape.ids - self._ids
         elif kind == git_objects.TYPE_NUMBERS["commit"]:
             tree = bytes.fromhex(tree_and_parent(content)[0])

@@ -13,7 +13,9 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import BytesIO
-from typing import IO, BinaryIO, Final, NamedTuple
+from typing import IO, BinaryIO, Final
+
+from msgspec import Struct
 
 from familiar_cli.base.errors import RefLimitError, RemoteDamagedError
 from familiar_cli.base.files import Disk, inflate_stream, open_patiently, read_plain
@@ -48,7 +50,7 @@ def tree_rows(tree: bytes) -> list[tuple[bytes, bytes, bytes]]:
     return items
 
 
-class TreeShape(NamedTuple):
+class TreeShape(Struct, frozen=True):
     """Summary of a directory's contents.
 
     Args:
@@ -341,7 +343,7 @@ class _Pack:
         return int.from_bytes(self._index[at : at + 4], "big")
 
 
-class _Entry(NamedTuple):
+class _Entry(Struct, frozen=True):
     """One object in a pack.
 
     Args:

@@ -15,9 +15,10 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import TEMP_PREFIX, Disk, read_plain
@@ -256,7 +257,7 @@ Reader = Callable[[str], bytes]
 """Return the content of the tree object with that id."""
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True):
     """A directory entry; `mode` is empty for plain files and directories."""
 
     is_dir: bool
@@ -415,7 +416,7 @@ def _edit_tree(content: bytes, edits: Mapping[str, Entry | None]) -> bytes:
 def _with_mode(entry: Entry | None, before: Entry) -> Entry | None:
     """Return a file's new entry with the mode that it had, unless it has one of its own."""
     is_kept = entry and not (entry.is_dir or before.is_dir or entry.mode)
-    return entry._replace(mode=before.mode) if entry and is_kept else entry
+    return replace(entry, mode=before.mode) if entry and is_kept else entry
 
 
 def encode_tree(entries: Mapping[str, Entry]) -> bytes:

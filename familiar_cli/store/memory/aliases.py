@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.files import stamp_of, status_of
@@ -171,7 +172,7 @@ def _alias_section(markdown: str) -> Section | None:
         shown = tuple(line for line in section.lines if line.start not in hidden)
         is_it = section.level == 2 and heading_in(section.title) == "aliases"  # noqa: PLR2004
         if is_it and shown[:1] == section.lines[:1]:
-            return section._replace(lines=shown)
+            return replace(section, lines=shown)
     return None
 
 
@@ -496,5 +497,5 @@ def _insert_people(database: sqlite3.Connection, people: Sequence[NamedPerson]) 
     database.executemany(
         "INSERT INTO heads VALUES (?, ?, ?) ON CONFLICT (head) DO UPDATE SET"
         " words = max(words, excluded.words), chars = max(chars, excluded.chars)",
-        [(head, *length) for head, length in heads.items()],
+        [(head, prefix.words, prefix.chars) for head, prefix in heads.items()],
     )

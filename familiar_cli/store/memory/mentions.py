@@ -7,7 +7,9 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from familiar_cli.base.text import fold_kana, fold_letters, fold_word, one_line, without_accents
 
@@ -85,21 +87,21 @@ _ASCII_WORD: Final = re.compile(r"\w+", re.ASCII)
 _NO_KATAKANA: Final = "\u30fb"  # ・ separates names
 
 
-class NamePrefix(NamedTuple):
+class NamePrefix(Struct, frozen=True):
     """Maximum length of names with this prefix, in words and in characters without spaces."""
 
     words: int
     chars: int
 
 
-class Mention(NamedTuple):
+class Mention(Struct, frozen=True):
     """A name found in a text: its lookup key and position."""
 
     key: str
     start: int
 
 
-class _Word(NamedTuple):
+class _Word(Struct, frozen=True):
     """A word, and whether its script has no spaces."""
 
     text: str
@@ -172,7 +174,7 @@ def find_mentions(
     return list(_longest_mentions(c for c in candidates if c.key in names and c.counts))
 
 
-class _Candidate(NamedTuple):
+class _Candidate(Struct, frozen=True):
     """A possible name: its range, and whether it would count."""
 
     key: str

@@ -10,7 +10,7 @@ from contextlib import suppress
 from math import inf
 from pathlib import Path
 from sqlite3 import OperationalError
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
@@ -594,7 +594,7 @@ _MARKS: Final = (b"---", b"\xef\xbb\xbf---")
 _UNKNOWN: Final = None
 
 
-class Pins(NamedTuple):
+class Pins(Struct, frozen=True):
     """The pinned files.
 
     Args:

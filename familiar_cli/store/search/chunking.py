@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -43,7 +43,7 @@ _SPEAKER: Final = re.compile(
 _LEAVES: Final = frozenset({"inline", "fence", "code_block", "html_block", "hr"})
 
 
-class TextBlock(NamedTuple):
+class TextBlock(Struct, frozen=True):
     """A paragraph, list item, heading, table or code; `start` to `end` in characters.
 
     Args:
@@ -144,7 +144,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?。！？…][\"'”’)\]]*\s+|[。！�
 _SPACE: Final = re.compile(r"\s+")
 
 
-class TextSpan(NamedTuple):
+class TextSpan(Struct, frozen=True):
     """A part of a file: `text[start:end]`.
 
     Args:
@@ -163,7 +163,7 @@ class TextSpan(NamedTuple):
     parts: tuple[int, int]
 
 
-class Cut(NamedTuple):
+class Cut(Struct, frozen=True):
     """A file split into lines and passages. Each cover all of its text, in order.
 
     `speakers` are those of a conversation; other files have none.
@@ -177,7 +177,7 @@ class Cut(NamedTuple):
     lines: tuple[TextSpan, ...]
 
 
-class _Line(NamedTuple):
+class _Line(Struct, frozen=True):
     start: int
     end: int
     heading: str

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeGuard
 
 from msgspec import Struct
 
@@ -68,7 +68,7 @@ class Embedder(Protocol):
         """Embed questions, float32[n, d], in the form that the model expects."""
 
 
-class Encoded(NamedTuple):
+class Encoded(Struct, frozen=True):
     """The embedding of some texts.
 
     Args:
@@ -234,7 +234,7 @@ _UNPACKED: Final = "unpacked-"
 _BY_TOKEN: Final = 3  # dimensions of an output that holds a vector a token
 
 
-class ReadTexts(NamedTuple):
+class ReadTexts(Struct, frozen=True):
     """A model's output for some texts.
 
     Args:
@@ -631,7 +631,7 @@ def _unusable(model: str, directory: Path, error: Exception) -> EmbedderError:
     )
 
 
-class EmbedderChoice(NamedTuple):
+class EmbedderChoice(Struct, frozen=True):
     """The configured embedder, or why there is none and how to add it."""
 
     embedder: Embedder | None

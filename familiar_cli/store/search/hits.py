@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.languages import ENGLISH, Phrases
@@ -74,7 +75,7 @@ class ShownHits(Struct):
         if hidden:
             best = shown_between(text, start, end, hidden)
             whole = shown_between(text, hit.char_start, hit.char_end, hidden)
-        shown = hit._replace(text=whole, best=best)
+        shown = replace(hit, text=whole, best=best)
         return self._placed(shown, text)
 
     def _placed(self, hit: Hit, text: str) -> Hit:
@@ -86,7 +87,8 @@ class ShownHits(Struct):
         places = (hit.char_start, hit.char_end, hit.best_start, hit.best_end)
         start, end, best, best_end = (visible_place(hidden, place) for place in places)
         best = first_word(seen, CharRange(best, best_end))
-        return hit._replace(
+        return replace(
+            hit,
             text=hit.text.rstrip("\n"),  # a gap may follow
             char_start=start,
             char_end=end,
@@ -231,7 +233,7 @@ DENSE_FLOOR: Final = 0.25
 """Least nearness of a hit that holds none of the words; below it, things are unrelated."""
 
 
-class _File(NamedTuple):  # as many are made as files were found
+class _File(Struct, frozen=True):  # as many are made as files were found
     id: int
     rel_path: str
     title: str
@@ -242,7 +244,7 @@ class _File(NamedTuple):  # as many are made as files were found
     sha256: str
 
 
-class _Line(NamedTuple):
+class _Line(Struct, frozen=True):
     """A line, as the index holds it."""
 
     place: CharRange
@@ -250,7 +252,7 @@ class _Line(NamedTuple):
     text: str
 
 
-class _HitText(NamedTuple):
+class _HitText(Struct, frozen=True):
     """What of a file is shown: the place, the best line in it, the words, the line's number.
 
     `seen` is what of the words the viewer sees.
@@ -428,7 +430,7 @@ def _without_gap(line: _Line, text: str) -> _Line:
         if one != other:
             break
         size += len(one)
-    return line._replace(place=CharRange(end - size, end)) if size else line
+    return replace(line, place=CharRange(end - size, end)) if size else line
 
 
 class _Writer:

@@ -58,7 +58,7 @@ class Candidate(NamedTuple):  # thousands are made for one question, and a tuple
     rows_count: int | None
 
 
-class LineNearness(NamedTuple):
+class LineNearness(Struct, frozen=True):
     """How near a line and its passage are to a question by the vectors of tokens.
 
     Both are scaled among all lines that the question found: the best has 1, most have 0.
@@ -68,7 +68,7 @@ class LineNearness(NamedTuple):
     passage: float
 
 
-class Scored(NamedTuple):
+class Scored(Struct, frozen=True):
     """One line with its scores; `lexical`, `dense` and `cosine` are None where not known.
 
     Args:
@@ -410,7 +410,7 @@ class Pieces:
         return list(filter(None, pieces))
 
 
-class PieceParts(NamedTuple):
+class PieceParts(Struct, frozen=True):
     """Lines or passages by id, ascending, each with the ids of its parts; int64[n] each.
 
     Args:
@@ -474,7 +474,7 @@ _FILES: Final = "(SELECT id FROM listed)"
 _PIECES: Final = "(SELECT c.id FROM listed l CROSS JOIN chunks c ON c.document_id = l.id)"
 
 
-class Lexical(NamedTuple):
+class Lexical(Struct, frozen=True):
     """BM25 scores by id, higher is better; what is missing holds no word or is far from the top."""
 
     documents: Mapping[int, float] = _NOTHING

@@ -44,7 +44,7 @@ def put_file(
     text: str,
     sha256: str,
     seen: FileStamp,
-    split: Split = Split(),  # noqa: B008  # a tuple
+    split: Split = Split(),  # noqa: B008  # frozen
 ) -> None:
     """Index the file at `rel_path` with `text`, keeping the vectors of unchanged pieces.
 

@@ -6,7 +6,9 @@ import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.base.files import FileStamp, stamp_of
 from familiar_cli.base.times.clock import wall_ns
@@ -17,7 +19,7 @@ from familiar_cli.store.memory.store.watch import is_unchanged, list_tree
 from familiar_cli.store.search.schema import changes_of, read_meta, set_meta
 
 
-class Scan(NamedTuple):
+class Scan(Struct, frozen=True):
     """The result of scanning the memory directory.
 
     Args:
@@ -50,7 +52,7 @@ def scan_root(root: Path, connection: sqlite3.Connection) -> Scan:
     if in_step and digest == known:
         return Scan({}, (), int(count), listing.closed)
     scan = _compare_listing(listing, connection)
-    return scan._replace(digest=digest)
+    return replace(scan, digest=digest)
 
 
 def note_scan(connection: sqlite3.Connection, seen: Scan) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -201,7 +201,7 @@ def _named_paths(
     return tuple(dict.fromkeys(rel_path for _, _, rel_path in sorted(paths)))
 
 
-class _Meaning(NamedTuple):
+class _Meaning(Struct, frozen=True):
     """A question as seen by a model.
 
     Args:

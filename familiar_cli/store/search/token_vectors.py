@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+
 from familiar_cli.base.sqlite import transaction
 from familiar_cli.store import fts
 from familiar_cli.store.search.rank import PieceParts, Pieces, columns_of, distinct_ids, number_runs
@@ -47,7 +49,7 @@ NEAR: Final = 0.8
 _MOST_COUNTED: Final = 3_000  # texts that hold a word; of more, their share of the newest is taken
 
 
-class Extents(NamedTuple):
+class Extents(Struct, frozen=True):
     """Rows of some texts: the first one, and their number, int64[n] each."""
 
     starts: Places

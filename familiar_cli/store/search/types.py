@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import date, tzinfo
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast, get_args
 
 from msgspec import Struct, field
 
@@ -23,7 +23,7 @@ BATCH: Final = 16
 """Texts that are read, and whose vectors are kept, at once."""
 
 
-class Split(NamedTuple):
+class Split(Struct, frozen=True):
     """How files are split into parts: the rules of privacy, and a stamp that changes with them."""
 
     rules: PrivacyRules = PrivacyRules()
@@ -110,7 +110,7 @@ def options_from(
     )
 
 
-class Signals(NamedTuple):  # as are hits: hundreds are made for a prompt, which refuses most
+class Signals(Struct, frozen=True):
     """The components of a hit's score; None for an unknown signal.
 
     Args:
@@ -145,7 +145,7 @@ class Signals(NamedTuple):  # as are hits: hundreds are made for a prompt, which
     maxsim_passage: float | None = None
 
 
-class Hit(NamedTuple):
+class Hit(Struct, frozen=True):
     """One thing found. `text` is what a reader sees of the file's `[char_start:char_end]`.
 
     Where nothing in there is only for the program (`memory.pages.lines`), it is that to the

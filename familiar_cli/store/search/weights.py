@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 
-class Weights(NamedTuple):
+class Weights(Struct, frozen=True):
     """How much each signal counts. Chosen by measurement: docs/reference/ranking.md.
 
     Args:
@@ -53,11 +56,11 @@ class Weights(NamedTuple):
 WEIGHTS: Final = Weights()
 """For a question that one line answers."""
 
-LINES: Final = WEIGHTS._replace(asking=0.05)
+LINES: Final = replace(WEIGHTS, asking=0.05)
 """The same where single lines or turns are ranked; a file may well begin with its question."""
 
-LISTS: Final = WEIGHTS._replace(maxsim=0.7, speaker=0.2, asking=0.1, second=0.1)
-INFERENCES: Final = LISTS._replace(speaker=0.3, asking=0.15)
+LISTS: Final = replace(WEIGHTS, maxsim=0.7, speaker=0.2, asking=0.1, second=0.1)
+INFERENCES: Final = replace(LISTS, speaker=0.3, asking=0.15)
 
 _MOST_CHARS: Final = 500
 _ASKING: Final = r"\?\W*$|^\W*(?:what|which|where|who|how|would|does|did|do|is|are)\b"

@@ -17,7 +17,9 @@ from contextlib import suppress
 from datetime import date, datetime, time, tzinfo
 from functools import cache, lru_cache
 from math import exp, fsum, log
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.base.languages import CODES, codes_for, dates, questions
 from familiar_cli.base.sqlite import rows_among
@@ -156,7 +158,7 @@ _LAST: Final = "\U0010ffff"
 _WORD: Final = re.compile(r"[^\W\d_]\w*")
 
 
-class NamedPeople(NamedTuple):
+class NamedPeople(Struct, frozen=True):
     """The people that a question names.
 
     Args:
@@ -449,7 +451,7 @@ _DATED: Final = frozenset({"order", "summary", "count", "change", "latest"})
 _KINDS: Final = (*sorted(_DATED), "myself", "you")
 
 
-class QuestionKind(NamedTuple):
+class QuestionKind(Struct, frozen=True):
     """The kind of a question.
 
     Args:

@@ -44,7 +44,7 @@ def test_maxima_are_those_of_plain_loops(counts, asked, block, seed) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(token_vectors, "block_rows", lambda *_: block)
         found = token_vectors.token_maxima(rows, where, question)
-    for text, start, count in zip(found, *where, strict=True):
+    for text, start, count in zip(found, where.starts, where.counts, strict=True):
         for token, value in zip(question, text, strict=True):
             cosines = [float(row @ token) / 127 for row in rows[start : start + count].astype("f4")]
             assert value == pytest.approx(max([0.0, *cosines]), abs=1e-5)

@@ -263,7 +263,7 @@ class MergeBlock:
         return text[self.words_at :]
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True):
     """A line, and whether it is code or continues code or a comment."""
 
     text: str

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import cache
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import RefusedError
@@ -309,7 +311,7 @@ def _close_gaps(lines: Sequence[markdown.TextLine], seen: list[bool]) -> None:
             seen[n] = n in (before if is_first else after)
 
 
-class AudiencePart(NamedTuple):
+class AudiencePart(Struct, frozen=True):
     """The lines of a page that the same people may see, with the headings above them.
 
     Args:

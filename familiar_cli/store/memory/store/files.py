@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -28,7 +28,7 @@ MISSING: Final = "missing"
 """As `expect`: the file must not exist yet."""
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True):
     """What one memory may hold and one operation may give.
 
     Args:
@@ -72,7 +72,7 @@ class MemoryFile(Struct, frozen=True):
     size_bytes: int
 
 
-class MemoryHead(NamedTuple):
+class MemoryHead(Struct, frozen=True):
     """The beginning of a text file. `sha256` is of the whole, and empty when that was not read."""
 
     rel_path: str
@@ -99,7 +99,7 @@ class Omission(Struct, frozen=True):
     reason: str
 
 
-class FileListing(NamedTuple):
+class FileListing(Struct, frozen=True):
     """All files below a directory, sorted by path, and what had to be left out."""
 
     files: tuple[MemoryEntry, ...]
@@ -145,7 +145,7 @@ def is_of_repository(rel_path: str) -> bool:
     return re.fullmatch(_OF_REPOSITORY, rel_path, re.DOTALL) is not None
 
 
-class AbsentVersion(NamedTuple):
+class AbsentVersion(Struct, frozen=True):
     """Version of a file in the journal that this machine cannot hold.
 
     Args:
@@ -163,7 +163,7 @@ class AbsentVersion(NamedTuple):
         return self.id == journal_id and self.here == (id_here or "")
 
 
-class IncomingCommits(NamedTuple):
+class IncomingCommits(Struct, frozen=True):
     """What came from other instances, and a transaction makes a part of this one.
 
     Args:
@@ -185,7 +185,7 @@ class IncomingCommits(NamedTuple):
     modes: Mapping[str, tuple[str, bytes]] = MappingProxyType({})
 
 
-class StoredChange(NamedTuple):
+class StoredChange(Struct, frozen=True):
     """One file's state before and after a transaction; None where it does not exist."""
 
     rel_path: str

@@ -16,6 +16,8 @@ from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
+
 from familiar_cli.base.errors import FamiliarError, LimitError, TooManyResultsError, UsageError
 from familiar_cli.base.files import patiently, stamp_of
 from familiar_cli.base.times.clock import stopwatch_s, wall_ns
@@ -239,7 +241,7 @@ class DirectoryEntry(NamedTuple):
     seen: list[os.stat_result]
 
 
-class Listing(NamedTuple):
+class Listing(Struct, frozen=True):
     """All directories and files that are not hidden, and directories that cannot be read.
 
     Args:
