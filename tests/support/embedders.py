@@ -7,7 +7,8 @@ import hashlib
 import numpy as np
 
 from familiar_cli.store import fts
-from familiar_cli.store.search.embedder import EmbedderChoice, EmbedderError, Encoded, Spec
+from familiar_cli.store.search.embedder import EmbedderChoice, Encoded, Spec
+from familiar_cli.store.search.types import EmbedderError
 
 
 class WordEmbedder:

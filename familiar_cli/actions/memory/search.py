@@ -21,9 +21,8 @@ from familiar_cli.store.history.selection import TurnFilter
 from familiar_cli.store.memory.layout import LORE_DIR, told_path
 from familiar_cli.store.memory.pages.lines import shown_between, turn_ids
 from familiar_cli.store.memory.pages.visible_lines import numbered_text, private_spans
-from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.rank import scores_of_turns
-from familiar_cli.store.search.types import Hit, SearchOptions, SearchResult
+from familiar_cli.store.search.types import EmbedderError, Hit, SearchOptions, SearchResult
 
 if TYPE_CHECKING:
     from familiar_cli.base.who.visibility import Viewer

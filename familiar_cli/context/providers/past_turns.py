@@ -17,9 +17,9 @@ from familiar_cli.base.text import framed
 from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.context.providers.packing import Excerpt, PackedSource, Passage, PieceSource
 from familiar_cli.store.search import who_when
-from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.hits import query_coverage
 from familiar_cli.store.search.rank import scores_of_turns
+from familiar_cli.store.search.types import EmbedderError
 from familiar_cli.store.search.weights import WEIGHTS
 
 if TYPE_CHECKING:

@@ -36,10 +36,9 @@ from familiar_cli.store.memory.pages.facts import asks_for_past
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES
 from familiar_cli.store.memory.pages.lines import PLAIN, Numbering, normal_line
 from familiar_cli.store.search.build import RefreshResult
-from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.hits import query_coverage
 from familiar_cli.store.search.search import notes_on
-from familiar_cli.store.search.types import SearchOptions, SearchResult, Wanted
+from familiar_cli.store.search.types import EmbedderError, SearchOptions, SearchResult, Wanted
 
 if TYPE_CHECKING:
     from familiar_cli.context.character import Macros

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from familiar_cli.base.config.environment import install_command
@@ -185,6 +184,8 @@ def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 
 def _copy_with_log(path: Path) -> sqlite3.Connection:
     """Copy a history with its write-ahead log to where both can be written, then into memory."""
+    from tempfile import TemporaryDirectory  # noqa: PLC0415  # rarely needed, and loads much
+
     memory = connect(":memory:", 0)
     try:
         with TemporaryDirectory() as directory:

@@ -31,7 +31,7 @@ from familiar_cli.base.who.visibility import PrivacyRules, Viewer
 from familiar_cli.store.memory.layout import INDEX_DIR, is_page
 from familiar_cli.store.search import scan, schema
 from familiar_cli.store.search.schema import IndexUnusableError
-from familiar_cli.store.search.types import BATCH, Split
+from familiar_cli.store.search.types import BATCH, EmbedderError, Split
 from familiar_cli.store.search.who_when import day_in
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class EmbeddingIndex:
         it. Where as many compute already as there are cores, it is left to the next search. A
         server has a moment to answer. Errors are ignored, since words are still found.
         """
-        from familiar_cli.store.search.embedder import EmbedderError, in_a_hurry
+        from familiar_cli.store.search.embedder import in_a_hurry
 
         waiting = count_waiting(connection)
         is_new = waiting <= BATCH and not schema.read_meta(connection, "model")

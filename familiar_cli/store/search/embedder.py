@@ -25,6 +25,7 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import locked
 from familiar_cli.base.times.clock import check_work_limit
 from familiar_cli.store.fts import STOP_WORDS
+from familiar_cli.store.search.types import EmbedderError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -191,12 +192,6 @@ SPECS: Final = {
         Spec("bge-base-en-v1.5", "BAAI/bge-base-en-v1.5", 768, 512, *_BGE),
     )
 }
-
-
-class EmbedderError(FamiliarError):
-    """The embedding model cannot be used; words are still found."""
-
-    code = "embedder"
 
 
 PROJECTIONS_DIR: Final = Path(__file__).with_name("projections")

@@ -16,12 +16,11 @@ from familiar_cli.base.times.clock import now, stopwatch_s, to_zone
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.search import build, hits, rank
-from familiar_cli.store.search.embedder import EmbedderError, read_queries
 from familiar_cli.store.search.hits import ShownHits
 from familiar_cli.store.search.rank import PieceParts, Pieces, parts_of_pieces, times_of_lines
 from familiar_cli.store.search.scan import scan_root
 from familiar_cli.store.search.schema import IndexUnusableError, read_meta
-from familiar_cli.store.search.types import Method, SearchOptions, SearchResult
+from familiar_cli.store.search.types import EmbedderError, Method, SearchOptions, SearchResult
 from familiar_cli.store.search.weights import weights_for
 from familiar_cli.store.search.who_when import named_in, named_shares, people_among, people_named
 
@@ -302,6 +301,8 @@ class _IndexQuery(Struct):
         if not build.has_vectors_of(self.connection, embedder):
             self._unread(embedder, needed=needed)
             return None
+        from familiar_cli.store.search.embedder import read_queries  # noqa: PLC0415  # only by meaning
+
         try:
             encoding = read_queries(embedder, asked_apart(self.query))
         except EmbedderError as error:

@@ -24,6 +24,7 @@ from familiar_cli.llm import wire
 from familiar_cli.llm.client import wait_before_retry_s
 from familiar_cli.llm.reply import parse_object
 from familiar_cli.store.search import embedder
+from familiar_cli.store.search.types import EmbedderError
 
 if TYPE_CHECKING:
     from familiar_cli.llm.slots import EmbeddingServer, ResolvedSlot
@@ -87,7 +88,7 @@ class ServerEmbedder:
         self.dimension = dimension
         self.spec = embedder.Spec(self.model, server.slot.model, dimension, 0, far=far, near=near)
         self._has_answered = False
-        self._failed: tuple[float, embedder.EmbedderError] | None = None
+        self._failed: tuple[float, EmbedderError] | None = None
         self._queries = lru_cache(maxsize=8)(self._query_rows)
 
     @property
@@ -147,13 +148,13 @@ class ServerEmbedder:
             middle = len(texts) // 2
             parts = [texts[:middle], texts[middle:]] if middle else [_split_text(texts[0])]
             if not parts[0]:
-                raise embedder.EmbedderError(str(error), hint=error.hint) from error
+                raise EmbedderError(str(error), hint=error.hint) from error
             result = np.concatenate([self._rows(p, prefix, is_patient=is_patient) for p in parts])
             result = result if middle else result.mean(axis=0, keepdims=True)
         if result.shape[1] != self.dimension:
             before, now = self.dimension, result.shape[1]
             self._note(now, self.spec.far, self.spec.near)
-            raise embedder.EmbedderError(
+            raise EmbedderError(
                 f"{self.server.name} now sends {now} numbers a vector instead of {before}.",
                 hint="Run `familiar index build`, which embeds everything anew.",
             )
@@ -174,7 +175,7 @@ class ServerEmbedder:
         except PromptTooLongError as error:
             raise _TooLongError(str(error), hint=error.hint) from error
         except ModelError as error:
-            failed = embedder.EmbedderError(f"{str(error).rstrip('.')}.", hint=None)
+            failed = EmbedderError(f"{str(error).rstrip('.')}.", hint=None)
             self._failed = (stopwatch_s() + SILENCE_S, failed)
             raise failed from error
         self._has_answered, self._failed = True, None
@@ -190,7 +191,7 @@ class ServerEmbedder:
             write_whole(self._notes, json.dumps(kept, indent=1, sort_keys=True), durable=False)
 
 
-class _TooLongError(embedder.EmbedderError):
+class _TooLongError(EmbedderError):
     """The server refused a text as too long, or too many at once."""
 
 

@@ -110,6 +110,12 @@ def options_from(
     )
 
 
+class EmbedderError(FamiliarError):
+    """The embedding model cannot be used; words are still found."""
+
+    code = "embedder"
+
+
 class Signals(Struct, frozen=True):
     """The components of a hit's score; None for an unknown signal.
 

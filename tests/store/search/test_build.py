@@ -248,7 +248,7 @@ def test_a_killed_build_leaves_an_index_that_works_and_goes_on(world) -> None:
 
 
 def test_an_embedder_that_fails_keeps_what_is_there(world) -> None:
-    from familiar_cli.store.search.embedder import EmbedderError
+    from familiar_cli.store.search.types import EmbedderError
 
     world.put("a.md", "tea")
     world.index.refresh()

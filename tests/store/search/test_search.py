@@ -17,9 +17,9 @@ from familiar_cli.base import sqlite
 from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.base.who.visibility import NOBODY, OWNER
 from familiar_cli.store.search import rank, schema, search
-from familiar_cli.store.search.embedder import EmbedderChoice, EmbedderError
+from familiar_cli.store.search.embedder import EmbedderChoice
 from familiar_cli.store.search.search import asked_apart, search_memory
-from familiar_cli.store.search.types import BATCH, SearchOptions
+from familiar_cli.store.search.types import BATCH, EmbedderError, SearchOptions
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 
 ROOT = Path(__file__).resolve().parents[3]

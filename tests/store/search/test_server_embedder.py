@@ -8,9 +8,9 @@ import pytest
 from familiar_cli.base.config.schema import EmbeddingSettings
 from familiar_cli.llm.slots import prefixes_for, resolve_embedding_server
 from familiar_cli.store.search import server_embedder
-from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.finding import choose_embedder
 from familiar_cli.store.search.turn_vectors import TurnVectors
+from familiar_cli.store.search.types import EmbedderError
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.server import closed_port
 

@@ -14,8 +14,9 @@ from familiar_cli.store.fts import content_words
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.recall import catch_up, recall
 from familiar_cli.store.search import token_vectors, turn_vectors
-from familiar_cli.store.search.embedder import SPECS, EmbedderError
+from familiar_cli.store.search.embedder import SPECS
 from familiar_cli.store.search.turn_vectors import NearTurns, TurnVectors
+from familiar_cli.store.search.types import EmbedderError
 from tests.support.embedders import BrokenEmbedder, TokenWordEmbedder, WordEmbedder
 
 SAID = ["green tea", "a late train to Rome", "…", "the lighthouse keeper", "tea with Rome", "bread"]

@@ -8,11 +8,11 @@ import math
 import os
 import re
 import stat
+from _blake2 import blake2b  # `hashlib` has it, and loads OpenSSL first
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 

@@ -22,7 +22,8 @@ def find(text, *names) -> list[str]:
     heads: dict[str, NamePrefix] = {}
     for key in keys:
         head, longest = head_of(key)
-        heads[head] = NamePrefix(*map(max, heads.get(head, NamePrefix(0, 0)), longest))
+        old = heads.get(head, longest)
+        heads[head] = NamePrefix(max(old.words, longest.words), max(old.chars, longest.chars))
     return [
         mention.key
         for mention in find_mentions(
