@@ -176,6 +176,19 @@ def test_a_section_is_told_to_one_person_alone(robin) -> None:
     assert "live in zanzibar" not in prompt("--as", "discord:77", "--channel", "y")
 
 
+def test_what_is_made_private_leaves_no_section_of_that_title_and_none_that_was_published(
+    robin,
+) -> None:
+    page("topics/bees.md", "# Bees\n\n## Place\n\nA shed.\n\n## Place\n\nIn zanzibar.\n")
+    assert run("memory", "unpublish", "topics/bees.md#Place").exit_code == 0
+    assert "zanzibar" not in prompt("--as", "discord:77", "--channel", "y")
+    assert run("memory", "publish", "topics/bees.md#Place").exit_code == 0
+    assert "zanzibar" in prompt("--as", "discord:77", "--channel", "y")
+    assert run("memory", "unpublish", "topics/bees.md").exit_code == 0
+    assert "zanzibar" not in prompt("--as", "discord:77", "--channel", "y")
+    assert run("memory", "unpublish", "topics/bees.md#Shed").exit_code == 4
+
+
 def test_an_imported_chat_of_one_person_is_the_owners(robin, tmp_path) -> None:
     chat = tmp_path / "Rob.jsonl"
     lines = (

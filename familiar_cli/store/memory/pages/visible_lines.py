@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import cache
 from itertools import pairwise
@@ -113,13 +113,18 @@ def _with_mark(text: str, mark: str, title: str) -> str:
     lines = list(markdown.scan(text[start:]))
     first = next((line for line in lines if line.text.strip()), None)
     head = "" if first and _is_h1(first) else f"# {title} {mark}{markdown.newline_of(text)}"
-    marked = (
+    return text[:start] + head + _mark_lines(lines, mark, _is_h1)
+
+
+def _mark_lines(
+    lines: Iterable[markdown.TextLine], mark: str, is_chosen: Callable[[markdown.TextLine], bool]
+) -> str:
+    return "".join(
         f"{line.text.rstrip()} {mark}{line.text[len(line.text.rstrip()) :]}"
-        if _is_h1(line) and mark not in line.text
+        if is_chosen(line) and mark not in line.text
         else line.text
         for line in lines
     )
-    return text[:start] + head + "".join(marked)
 
 
 def told_to(scope: str) -> str:
@@ -128,7 +133,7 @@ def told_to(scope: str) -> str:
 
 
 def with_audience(text: str, section: str, scope: str, title: str) -> str | None:
-    """Mark a page or section as told to a scope; None if it has no such section.
+    """Mark a page, or its sections of a title, as told to a scope; None if there is none.
 
     Args:
         text: A page.
@@ -139,24 +144,24 @@ def with_audience(text: str, section: str, scope: str, title: str) -> str | None
     mark = _private_mark(scope) if scope == OWNERS else "<!-- public -->"
     if scope not in {PUBLIC, OWNERS}:
         mark = _private_mark(scope.split("\n")[1]).replace("private", "public", 1)
+    is_all = scope == OWNERS and not section  # no section stays published then
     bare = "".join(
-        _AUDIENCE.sub("", line.text) if _is_chosen(line, section) else line.text
+        _AUDIENCE.sub("", line.text)
+        if _is_chosen(line, section) or (is_all and line.level and not line.in_code)
+        else line.text
         for line in markdown.scan(text)
     )
     if not section:
         return _with_mark(bare, mark, title)
-    lines = [line for line in markdown.scan(bare) if _is_chosen(line, section)]
-    if not lines:
-        return None
-    at = lines[0].start + len(lines[0].text.rstrip())
-    return f"{bare[:at]} {mark}{bare[at:]}"
+    marked = _mark_lines(markdown.scan(bare), mark, lambda line: _is_chosen(line, section))
+    return None if marked == bare else marked
 
 
 def with_owners_audience(text: str, title: str) -> str:
-    """Mark a page as the owner's, unless a title of it says who is told; see `with_audience`."""
+    """Mark a page as the owner's, unless a title of it says who is told."""
     lines = markdown.scan(text)
     is_marked = any(_is_h1(line) and _AUDIENCE.search(line.text) for line in lines)
-    return text if is_marked else with_audience(text, "", OWNERS, title) or text
+    return text if is_marked else _with_mark(text, _private_mark(OWNERS), title)
 
 
 def _is_chosen(line: markdown.TextLine, section: str) -> bool:
