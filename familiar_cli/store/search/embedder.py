@@ -9,11 +9,11 @@ import atexit
 import os
 import shutil
 import threading
+from _blake2 import blake2b  # `hashlib` has it, and loads OpenSSL first
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, lru_cache
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeGuard
@@ -198,8 +198,6 @@ PROJECTIONS_DIR: Final = Path(__file__).with_name("projections")
 TOKENS_VERSION: Final = "1"
 """Raised when other tokens of a text are kept, or they are kept in another form."""
 
-_DIGITS: Final = 12
-
 
 @cache
 def load_projection(model: str) -> Matrix | None:
@@ -219,7 +217,7 @@ def projection_version(model: str) -> str:
     path = PROJECTIONS_DIR / f"{model}.npy"
     if not path.is_file():
         return f"{TOKENS_VERSION}-whole"
-    return f"{TOKENS_VERSION}-{sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
+    return f"{TOKENS_VERSION}-{blake2b(path.read_bytes(), digest_size=6).hexdigest()}"
 
 
 _PAD: Final = "[PAD]"
