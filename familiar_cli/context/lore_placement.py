@@ -10,16 +10,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.context.character import numbered_blocks
-from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, PromptSpan, Role
+from familiar_cli.context.types import (
+    PLACED,
+    Contribution,
+    ExampleLine,
+    Fit,
+    Layer,
+    PromptSpan,
+    Role,
+)
 from familiar_cli.store.memory.layout import LORE_DIR
 
 if TYPE_CHECKING:
     from familiar_cli.context.character import Macros
     from familiar_cli.context.types import Fragment
     from familiar_cli.store.memory.pages.lore_settings import LoreSettings
-
-PLACED: Final = "; its book places it "
-"""In the cause of a piece, before the place in words."""
 
 _MOST_ORDER: Final = 1_000_000
 _DEPTH: Final = 4  # where SillyTavern has the author's note

@@ -17,9 +17,8 @@ from familiar_cli.base.errors import BadReplyError, LimitError
 from familiar_cli.base.markdown import scan, split_front_matter, without_marker
 from familiar_cli.base.text import USEFUL_TOKENS, cut_to, framed
 from familiar_cli.context.budget import MESSAGE_TOKENS
-from familiar_cli.context.lore_placement import PLACED
 from familiar_cli.context.replies import mark_note, without_hidden
-from familiar_cli.context.types import Contribution, Fit, Layer, Modality, PromptSpan
+from familiar_cli.context.types import PLACED, Contribution, Fit, Layer, Modality, PromptSpan
 from familiar_cli.llm.asking import ask_side_model
 
 if TYPE_CHECKING:

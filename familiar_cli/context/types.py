@@ -256,6 +256,10 @@ class Subject(Struct, frozen=True):
 _OFFERED: Final = attrgetter(*Contribution.__struct_fields__)
 
 
+PLACED: Final = "; its book places it "
+"""In the cause of a piece, before the place in words."""
+
+
 class Fragment(Contribution, frozen=True):
     """The result of the budget for a contribution.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from msgspec import Struct
 
 from familiar_cli.base.text import bare_lines, counted, harmless, one_line
+from familiar_cli.context.types import PLACED, Fragment, LayerUse, Report
 from familiar_cli.pages.page import (
     Bar,
     Columns,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from familiar_cli.actions.talk.replay import Replay, ReplayedReply
     from familiar_cli.actions.talk.why import ReplyExplanation
     from familiar_cli.context.trace import Trace, TracedMessage
-    from familiar_cli.context.types import Fragment, LayerUse, Report
     from familiar_cli.llm.types import SideCall
 
 _HEADING = "bold"
@@ -62,8 +62,6 @@ def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
 
 def _places_part(pieces: Iterable[Fragment]) -> PagePart | None:
     """List the entries that lorebooks have placed in the prompt."""
-    from familiar_cli.context.lore_placement import PLACED
-
     placed = [(piece, piece.cause.partition(PLACED)[2]) for piece in pieces if piece.kept]
     rows: list[list[object]] = [[Name(origin_of([p])), words] for p, words in placed if words]
     return _table_part(rows)

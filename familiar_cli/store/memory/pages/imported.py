@@ -13,7 +13,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.store.memory.layout import LORE_DIR, PERIOD_DIRS, SELF_DIR, is_hidden
 
@@ -132,6 +131,8 @@ def sample_lines(text: str) -> tuple[str, ...]:
 
 
 def _line_digests(text: str) -> set[str]:
+    from familiar_cli.base.markdown import body_start  # each command loads this module
+
     lines = (line.strip(_AROUND) for line in text[body_start(text) :].split("\n"))
     return {
         sha256_of(line)[:_DIGITS]
