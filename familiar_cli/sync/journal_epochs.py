@@ -18,7 +18,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from familiar_cli.base.errors import BadInputError, OlderEpochError
 from familiar_cli.base.files import read_plain, remove
@@ -216,7 +215,7 @@ class EpochWriter:
         known = list_absent(self._repository)
         new = {path: self._blob(one.id, path) for path, one in known.items()}
         paths = [path for path, id_ in new.items() if id_ is None]
-        changed = {path: replace(known[path], id=id_) for path, id_ in new.items() if id_}
+        changed = {path: known[path]._replace(id=id_) for path, id_ in new.items() if id_}
         note_absent(self._repository, changed, paths)
 
     def _turn_commits(self) -> set[str]:

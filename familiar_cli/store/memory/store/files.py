@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -145,7 +145,7 @@ def is_of_repository(rel_path: str) -> bool:
     return re.fullmatch(_OF_REPOSITORY, rel_path, re.DOTALL) is not None
 
 
-class AbsentVersion(Struct, frozen=True):
+class AbsentVersion(NamedTuple):
     """Version of a file in the journal that this machine cannot hold.
 
     Args:
