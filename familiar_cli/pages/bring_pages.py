@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict, replace
-from rich.console import Group, RenderableType
 
 from familiar_cli.base.text import counted, one_line, shorten_list, typed
 from familiar_cli.base.times.clock import iso
@@ -18,7 +17,7 @@ from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, Speake
 from familiar_cli.imports.import_plan import ImportedLines, ImportReport
 from familiar_cli.imports.reading import title_of_format
 from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileReport, ImportedFolder
-from familiar_cli.pages.terminal import column_table, plain
+from familiar_cli.pages.page import Columns, PagePart, Stack, plain
 
 if TYPE_CHECKING:
     from familiar_cli.actions.bring.export_everything import Export
@@ -29,7 +28,7 @@ _MOST_EFFECTS: Final = 20
 _EFFECT_CHARS: Final = 120
 
 
-def report_page(report: ImportReport, *, dry_run: bool) -> RenderableType:
+def report_page(report: ImportReport, *, dry_run: bool) -> PagePart:
     """Describe the result for each file, and the effect of each setting."""
     groups = [
         ("In every prompt", report.in_every_prompt),
@@ -41,10 +40,10 @@ def report_page(report: ImportReport, *, dry_run: bool) -> RenderableType:
     rows = replace(report, kept_unmapped=()) if groups else report
     effects = (_name_group(title, names) for title, names in groups if names)
     headline = plain(report.headline(dry_run=dry_run), "bold")
-    return Group(headline, _reports_table(rows), *effects)
+    return Stack(headline, _reports_table(rows), *effects)
 
 
-def _name_group(title: str, names: Sequence[str]) -> RenderableType:
+def _name_group(title: str, names: Sequence[str]) -> PagePart:
     shown = [one_line(name, _EFFECT_CHARS) for name in names[:_MOST_EFFECTS]]
     if len(names) > _MOST_EFFECTS:
         shown.append(f"{len(names) - _MOST_EFFECTS} more, which `--json` lists")
@@ -56,7 +55,7 @@ _CHARS: Final = 120
 _JOBS: Final = "CRONS.JSON"
 
 
-def lines_page(done: ImportedLines, *, dry_run: bool) -> RenderableType:
+def lines_page(done: ImportedLines, *, dry_run: bool) -> PagePart:
     """Describe the import of another program's memories: used, known, and refused."""
     deed = "Would import" if dry_run else "Imported"
     if done.plan:
@@ -67,19 +66,19 @@ def lines_page(done: ImportedLines, *, dry_run: bool) -> RenderableType:
     headline = f"{deed} {counted(done.lines, 'memory', 'memories')} of {done.program}{known}"
     rows = [("  used", "green", one) for one in done.found_when_it_fits]
     rows += [("  refused", "red", one) for one in done.refused]
-    parts: list[RenderableType] = [plain(headline)]
+    parts: list[PagePart] = [plain(headline)]
     if rows:
-        parts.append(column_table([plain(k, s), plain(w)] for k, s, w in rows))
+        parts.append(Columns([plain(k, s), plain(w)] for k, s, w in rows))
     if done.plan:
         parts.append(plain(f"Decide with `familiar review show {done.plan}`.", "dim"))
-    return Group(*parts)
+    return Stack(*parts)
 
 
-def _reports_table(report: ImportReport) -> RenderableType:
+def _reports_table(report: ImportReport) -> PagePart:
     rows = list(_report_rows(report))
     more = len(rows) - _MOST_LINES
     shown = rows if more <= 1 else [*rows[:_MOST_LINES], ("  …", "dim", f"{more} more (--json)")]
-    return column_table([plain(kind, style), plain(what)] for kind, style, what in shown)
+    return Columns([plain(kind, style), plain(what)] for kind, style, what in shown)
 
 
 def _report_rows(report: ImportReport) -> Iterator[tuple[str, str, str]]:
@@ -109,20 +108,20 @@ _SAMPLE_CHARS: Final = 40
 _LINES: Final = 5  # lines listed for each reason
 
 
-def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType:
+def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> PagePart:
     """Describe the import of each chat, with a sum if there are several."""
-    parts: list[RenderableType] = []
+    parts: list[PagePart] = []
     for chat in done.chats[:_CHATS]:
         parts.append(plain(_chats_headline(chat, dry_run=dry_run), "bold"))
         facts = [*_chat_facts(chat), *_chat_rows(chat)] if dry_run else _chat_rows(chat)
         rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in facts]
-        parts.extend([column_table(rows)] if rows else [])
+        parts.extend([Columns(rows)] if rows else [])
     if done.passed_over:
         skipped = (one_line(Path(one.file).name) for one in done.passed_over)
         parts.append(plain(f"Skipped, not chats: {shorten_list(skipped, _LINES)}"))
     if len(done.chats) > 1:
         parts.append(plain(_sum_words(done, dry_run=dry_run), "bold"))
-    return Group(*parts)
+    return Stack(*parts)
 
 
 def answer_data(done: ImportedChats, *, dry_run: bool) -> dict[str, Any]:
@@ -288,22 +287,22 @@ _NAMES: Final = {
 }
 
 
-def imported_folder_page(folder: ImportedFolder, *, dry_run: bool) -> RenderableType:
+def imported_folder_page(folder: ImportedFolder, *, dry_run: bool) -> PagePart:
     """Describe the import of the characters and of each kind of file, and what was left out."""
-    parts: list[RenderableType] = []
+    parts: list[PagePart] = []
     if folder.familiars:
-        parts.append(column_table(_familiar_rows(folder)))
-    parts.append(column_table(_kind_rows(folder)))
+        parts.append(Columns(_familiar_rows(folder)))
+    parts.append(Columns(_kind_rows(folder)))
     left = list(_left_out_rows(folder))
-    parts += [plain("Left out:", "bold"), column_table(left[:_MOST_REASONS])] if left else []
+    parts += [plain("Left out:", "bold"), Columns(left[:_MOST_REASONS])] if left else []
     if len(left) > _MOST_REASONS or len(folder.familiars) > _MOST_REASONS:
         parts.append(plain("Not everything is shown; `--json` has all of it.", "dim"))
     if dry_run:
         parts.append(plain("Nothing was written (--dry-run).", "bold"))
-    return Group(*parts)
+    return Stack(*parts)
 
 
-def _familiar_rows(folder: ImportedFolder) -> Iterator[list[RenderableType]]:
+def _familiar_rows(folder: ImportedFolder) -> Iterator[list[object]]:
     for one in folder.familiars[:_MOST_REASONS]:
         yield [
             plain(f"{one_line(one.name, 40)} ({one.id})", "bold"),
@@ -320,7 +319,7 @@ def _turns_words(one: FamiliarInFolder) -> str:
     return f"{counted(one.turns, 'new turn')} in {where}{memories}"
 
 
-def _kind_rows(folder: ImportedFolder) -> Iterator[list[RenderableType]]:
+def _kind_rows(folder: ImportedFolder) -> Iterator[list[object]]:
     counts: dict[str, Counter[str]] = {}
     for file in folder.files:
         counts.setdefault(file.kind, Counter())[file.outcome] += 1
@@ -330,7 +329,7 @@ def _kind_rows(folder: ImportedFolder) -> Iterator[list[RenderableType]]:
             yield [plain(f"  {name}", "dim"), plain(what)]
 
 
-def _left_out_rows(folder: ImportedFolder) -> Iterator[list[RenderableType]]:
+def _left_out_rows(folder: ImportedFolder) -> Iterator[list[object]]:
     """Yield the skipped files: failures first, then those never imported in one line."""
     reports = [file for file in folder.files if file.reason and file.outcome != "read"]
     for file in sorted(reports, key=lambda file: not _is_problem(file)):
@@ -353,17 +352,17 @@ def _is_problem(file: FileReport) -> bool:
 _MOST_NAMES: Final = 8
 
 
-def import_page(items: Sequence[ImportItem], *, dry_run: bool) -> RenderableType:
+def import_page(items: Sequence[ImportItem], *, dry_run: bool) -> PagePart:
     """Describe what each file was recognised as, and what became of it."""
-    parts: list[RenderableType] = []
+    parts: list[PagePart] = []
     for item in items:
         if item.done:
             parts.append(plain(f"{one_line(item.path.name)}: {item.title}"))
             parts += [_done_page(done, dry_run=dry_run) for done in item.done]
-    return Group(*parts)
+    return Stack(*parts)
 
 
-def _done_page(done: Done, *, dry_run: bool) -> RenderableType:
+def _done_page(done: Done, *, dry_run: bool) -> PagePart:
     match done:
         case ImportedChats():
             return imported_chats_page(done, dry_run=dry_run)
@@ -414,7 +413,7 @@ def warnings_of(items: Sequence[ImportItem]) -> Iterator[str]:
                 yield from done.warnings
 
 
-def exported_page(export: Export, *, dry_run: bool) -> RenderableType:
+def exported_page(export: Export, *, dry_run: bool) -> PagePart:
     """Describe what an export contains of each familiar."""
     deed = "Would export" if dry_run else "Exported"
     rows = [
@@ -435,4 +434,4 @@ def exported_page(export: Export, *, dry_run: bool) -> RenderableType:
         for one in export.familiars
     ]
     number = counted(len(export.familiars), "familiar")
-    return Group(plain(f"{deed} {number} into {one_line(export.path, 200)}"), column_table(rows))
+    return Stack(plain(f"{deed} {number} into {one_line(export.path, 200)}"), Columns(rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import secrets
 import shutil
@@ -127,11 +126,8 @@ def _options(request: PageRequest, *, dry_run: bool) -> FileImportOptions:
 def _words_of(items: list[ImportItem], *, dry_run: bool) -> str:
     """Render the report that `familiar import` prints about these files."""
     from familiar_cli.pages.bring_pages import import_page
-    from familiar_cli.pages.terminal import console
 
-    stream = io.StringIO()
-    console(stream).print(import_page(items, dry_run=dry_run))
-    return stream.getvalue()
+    return "\n".join(import_page(items, dry_run=dry_run).lines("utf-8"))
 
 
 def _sentence(error: FamiliarError) -> str:
