@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+
 import pytest
 
+from familiar_cli.store.memory.pages.imported import ImportedPages, sample_lines
 from tests.support.world import data, home, live, run
 
 NOTE = "topics/bees.md"
@@ -96,6 +100,27 @@ def test_another_page_that_has_the_name_of_an_imported_one_is_typed_text(source)
     run("memory", "write", f"topics/garden/{path.name}", "-", stdin=f"# Hives\n\n- {WORDS}\n")
     assert run("memory", "rm", page).exit_code == 0
     assert is_told(*ANNA)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_imported"),
+    [((0, 1), True), ((0,), False), ((4, 5, 6, 7), False), ((0, 4, 5, 6, 7), False)],
+)
+def test_a_page_counts_as_imported_with_half_of_the_lines_that_only_few_notes_have(
+    tmp_path, lines, is_imported
+) -> None:
+    def text_of(name: str, numbers: Iterable[int]) -> str:
+        own = [f"Line {n} of the notes{'' if n > 3 else f' in {name}'}." for n in numbers]
+        return "# Notes\n\n" + "".join(f"- {line}\n" for line in own)
+
+    files = {
+        name: {"wrote": {f"{name}.md": "x"}, "lines": sample_lines(text_of(name, range(8)))}
+        for name in "abcd"
+    }
+    (tmp_path / ".imported" / "notes").mkdir(parents=True)
+    ledger = tmp_path / ".imported" / "notes" / ".ledger.json"
+    ledger.write_text(json.dumps({"files": files}), "utf-8")
+    assert ImportedPages(tmp_path).has("moved.md", text_of("a", lines)) is is_imported
 
 
 def test_an_export_restores_what_was_the_owners(source, tmp_path, monkeypatch) -> None:
