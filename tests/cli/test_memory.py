@@ -193,6 +193,14 @@ class TestWrite:
         assert text(memory / "topics" / "new.md") == "# Ünï\ntext"
         assert text(memory / ".gitignore") == ".index/\n"
 
+    def test_a_text_without_the_mark_of_the_old_one_is_said_to_be_public(self, memory) -> None:
+        run("memory", "write", "notes/x.md", "# X\n")
+        run("memory", "unpublish", "notes/x.md")
+        marked = text(memory / "notes" / "x.md")
+        assert "privacy" not in run("memory", "write", "notes/x.md", f"{marked}\nTea.\n").stderr
+        told = run("memory", "write", "notes/x.md", "# X\n\nTea.\n").stderr
+        assert "`familiar memory unpublish notes/x.md` makes it private again" in told
+
     def test_standard_input_is_taken_byte_for_byte(self, memory) -> None:
         raw = "\ufeff# 日本語\r\nline\n\n".encode()
         done = spawn("memory", "write", "a.md", "-", stdin=raw)

@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import asdict
 
 from familiar_cli.base.errors import PartialError, UsageError
-from familiar_cli.base.text import counted
+from familiar_cli.base.text import counted, typed
 from familiar_cli.cli.commands._base import familiar_of, group, moment_of, output, text_or_stdin
 from familiar_cli.cli.commands._options import DryRun, MemoryPath
 from familiar_cli.cli.commands._options import since as since_option
@@ -158,8 +158,11 @@ def write(
         base (SHA256): Hash of the version the text was made from; later changes are merged with it.
     """
     content = _text_for(path, text, exact=True)
+    from familiar_cli.store.memory.pages.visible_lines import may_hide
+
     familiar = familiar_of(ctx)
     begun = familiar.past.version(path, base) if base else None
+    was_marked = may_hide(familiar.memory.readable(path), path)
 
     def stage(tx: Transaction) -> None:
         if begun is None:
@@ -170,6 +173,11 @@ def write(
             stage_merged(tx, familiar.memory, path, begun, content)
 
     _change(ctx, f"write {path}", stage, dry_run)
+    if was_marked and not may_hide(content, path):
+        output(ctx).note(
+            "The new text has no mark of privacy, so everybody may see it. "
+            f"`familiar memory unpublish {typed(path)}` makes it private again."
+        )
 
 
 def _text_for(path: str, text: str, *, exact: bool = False) -> str:
