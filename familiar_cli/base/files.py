@@ -93,7 +93,7 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
 def read_record(
     path: str | Path, kind: type[_T], damaged: Callable[[], Exception] | None = None
 ) -> _T | None:
-    """Read a file of JSON; None if it is missing, or, where it can be made again, holds no `kind`.
+    """Read a file of JSON; None if it is missing, or holds no `kind` and can be made again.
 
     Args:
         damaged: Makes the error for a file that cannot be made again.

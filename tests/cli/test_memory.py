@@ -182,7 +182,7 @@ def test_a_nul_byte_is_refused_since_the_file_would_not_be_searched(verb) -> Non
     live("ada")
     result = run("memory", verb, "a.md", "-", stdin="a\0b\n")
     assert result.exit_code == 5
-    assert "holds a NUL byte at character 1; nothing was changed" in result.stderr
+    assert "contains a NUL byte at character 1; nothing was changed" in result.stderr
     assert not (home() / "ada" / "memory" / "a.md").exists()
 
 

@@ -164,7 +164,7 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     for top, path in sorted(blocking.items()):
         detail = f"{top!r} keeps {standard_name_blocked_by(top)!r} from being written"
         move = f"familiar memory mv {typed(path)} {typed(f'notes/{path}')}"
-        yield warn(detail, f"Move what is called so, a file at a time: `{move}`.")
+        yield warn(detail, f"Move it away, one file at a time: `{move}`.")
     most_bytes = target.config.memory.max_file_bytes
     if large := [entry.rel_path for entry in walk.files if entry.size_bytes > most_bytes]:
         detail = f"{len(large)} larger than {most_bytes} bytes: {shorten_list(large, MOST_NAMED)}"

@@ -232,7 +232,7 @@ def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
 
 
 def _rests_on_hidden_turns(file: PlannedFile, seen: str) -> bool:
-    """Tell whether lines that a change adds cite turns, but none of those that are seen."""
+    """Tell whether a change adds lines that cite turns, all of them hidden from the caller."""
     old, after, shown = ({*lines_of(text)} for text in (file.before or "", file.after, seen))
     citing = {line for line in after - old if citations_in(line)}
     return bool(citing) and citing.isdisjoint(shown)

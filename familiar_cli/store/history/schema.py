@@ -303,7 +303,7 @@ def find_damage(path: Path, limit_s: float = math.inf) -> str:
     """Return SQLite's error about a history, or an empty string; what takes longer counts as none.
 
     Raises:
-        BadInputError: It is damaged beyond that.
+        BadInputError: It is too damaged to be checked.
         FamiliarError: It cannot be read.
     """
     until_s = stopwatch_s() + limit_s

@@ -62,7 +62,7 @@ def list_absent(repository: Repository) -> dict[str, files.AbsentVersion]:
 
 
 def _damaged_absent() -> FamiliarError:
-    error = journal_damaged(f"{ABSENT_FILE!r} makes no sense")
+    error = journal_damaged(f"{ABSENT_FILE!r} cannot be read")
     error.hint = (
         f"Restore {ABSENT_FILE!r} in journal.git from a backup. If it is deleted, files from other "
         "machines that cannot be on this one are recorded as deleted by hand."

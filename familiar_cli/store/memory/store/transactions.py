@@ -152,9 +152,9 @@ def check_is_text(rel_path: str, content: str) -> None:
     """
     if "\0" in content:
         raise errors.BadInputError(
-            f"The text for {rel_path!r} holds a NUL byte at character {content.index(chr(0)):,}; "
+            f"The text for {rel_path!r} contains a NUL byte at character {content.index(chr(0)):,}; "
             "nothing was changed",
-            hint="Give plain text in UTF-8; UTF-16 and binary files hold such bytes.",
+            hint="Give plain text in UTF-8; UTF-16 and binary files contain such bytes.",
         )
 
 
