@@ -291,6 +291,12 @@ def names_speaker(headers: Headers, person: str | None) -> bool:
     return person is not None or USER in headers or _OPEN_WEBUI_USER in headers
 
 
+def named_thread(lines: tuple[RequestLine, ...]) -> tuple[RequestLine, ...]:
+    """Return the lines of a conversation in which users of several names speak; else none."""
+    names = {fold(line.name) for line in lines if line.role == "user" and line.name}
+    return lines if len(names) > 1 else ()
+
+
 def in_thread(them: ChatParticipants, thread: Sequence[RequestLine]) -> ChatParticipants:
     """Return the participants of a chat whose newest line has its speaker's name."""
     return replace_struct(them, person=thread[-1].name or them.person)

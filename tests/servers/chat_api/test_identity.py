@@ -149,6 +149,30 @@ def test_the_same_id_is_the_same_turn_from_its_author_only(api) -> None:
     assert len(turns("assistant")) == 3
 
 
+@each(
+    "names, authors",
+    [
+        (("Mallory", "Mallory"), ("cli-user", "cli-user")),
+        (("Anna", "Mallory"), ("sillytavern-Anna", "sillytavern-Mallory")),
+        (("Anna", "robin"), ("sillytavern-Anna", "cli-user")),
+    ],
+)
+def test_of_several_users_with_names_only_the_owners_is_the_owner(serve, names, authors) -> None:
+    live("ada")
+    run("me", "--name", "Robin")
+    run("hear", "My PIN is 4711.")
+    scripted = serve("Hello.", "Hello.")
+    with serving() as server:
+        asked = [user("Hi"), assistant("Hello."), user("What is my PIN?")]
+        asked[0]["name"], asked[2]["name"] = names
+        server.post(messages=asked)
+    assert turns()[1:] == [(authors[0], "Hi"), (authors[1], "What is my PIN?")]
+    is_alone = len(set(names)) == 1
+    assert ("4711" in str(scripted.requests[0].json())) is is_alone
+    heard_by = data("channel", "list")["channels"][0]["heard_by"]
+    assert heard_by == ("only you" if is_alone else "everybody")
+
+
 def test_without_ids_another_person_says_the_same_again(api) -> None:
     server, _ = api
     for who in ("anna", "bo", "bo"):

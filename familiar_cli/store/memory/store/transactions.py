@@ -152,8 +152,8 @@ def check_is_text(rel_path: str, content: str) -> None:
     """
     if "\0" in content:
         raise errors.BadInputError(
-            f"The text for {rel_path!r} contains a NUL byte at character {content.index(chr(0)):,}; "
-            "nothing was changed",
+            f"The text for {rel_path!r} contains a NUL byte at character "
+            f"{content.index(chr(0)):,}; nothing was changed",
             hint="Give plain text in UTF-8; UTF-16 and binary files contain such bytes.",
         )
 
