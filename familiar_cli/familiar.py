@@ -609,9 +609,8 @@ class Familiar:
     def character(self) -> Character:
         """Read the character from its files, unless they are certainly unchanged."""
         from familiar_cli.context.character import read_character
-        from familiar_cli.store.memory.store.watch import quiet_since
 
-        since = quiet_since(str(self.paths.memory.resolve()))
+        since = self.memory.quiet_since()
         if self._character is None or not since or since != self._character_since:
             self._character = read_character(
                 self.memory, name=self.config.name, fallback_name=self.paths.id

@@ -38,7 +38,6 @@ from familiar_cli.llm.slots import PRESETS, ResolvedSlot, check_usable
 from familiar_cli.llm.types import ChatModel
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.store import reply_to_turn, turn_of_message, unanswered_message
-from familiar_cli.store.memory.store.watch import quiet_since
 from familiar_cli.store.passes import WaitMessages, exclusive
 
 
@@ -282,7 +281,7 @@ async def take_turn(
             if on_interrupted and runner.interrupted:
                 on_interrupted(runner.interrupted)
             raise
-    seen = 0 if said.off_record else quiet_since(str(familiar.paths.memory.resolve()))
+    seen = 0 if said.off_record else familiar.memory.quiet_since()
     if said.off_record or (seen and seen == familiar.published):
         return result
     return await finish_in_thread(partial(_with_names, familiar, result, seen))

@@ -11,14 +11,17 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, LockedError, NotFoundError, RefusedError
 from familiar_cli.base.files import Disk, locked, read_plain, status_of, write_own
 from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.base.times import clock
-from familiar_cli.store.memory.layout import RUN_ID
+from familiar_cli.store.memory.layout import RUN_ID, is_hidden
 from familiar_cli.store.memory.store import files
 from familiar_cli.store.memory.store.files import MISSING, Limits
 
@@ -32,6 +35,20 @@ __all__ = ["MISSING", "Limits", "MemoryStore"]
 _T = TypeVar("_T")
 _REMEMBERED, _REMEMBERED_CHARS = 256, 16_000  # texts, at most 4 MB of ASCII
 _TRIES = 3  # pause for readers between two changes before writers must wait
+
+
+class _Remembered(Struct):
+    """What was read since the last change; nothing is kept where `since` is 0.
+
+    Args:
+        since: The number of a listing; see `quiet_since`.
+        texts: Whole files, by path.
+        heads: Beginnings by path and size, or why there is none.
+    """
+
+    since: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+    heads: dict[tuple[str, int], files.MemoryHead | NotFoundError] = field(default_factory=dict)
 
 
 class MemoryStore:
@@ -72,7 +89,7 @@ class MemoryStore:
         self._disk = disk
         self.on_change, self._before_change = on_change, before_change
         self._tree = files.Tree(root)
-        self._texts_since, self._texts = 0, dict[str, str]()
+        self._remembered = _Remembered()
         self.run_id = os.urandom(6).hex()
 
     def list_dir(self, rel_path: str = "", *, hidden: bool = False) -> list[files.MemoryEntry]:
@@ -142,31 +159,57 @@ class MemoryStore:
 
         It remembers texts for the next such task, for as long as nothing changes.
         """
-        from familiar_cli.store.memory.store.watch import quiet_since
-
-        tree = self._tree.settled()
-        since = quiet_since(tree.real)
-        if since != self._texts_since:
-            self._texts_since, self._texts = since, {}
-        texts = self._texts if since else {}
+        tree, kept = self._tree.settled(), self._unchanged()
 
         def read(rel_path: str) -> str:
-            self._wait_for_pending()
-            text = texts.get(rel_path)
+            text = kept.texts.get(rel_path)
             if text is None:
+                self._wait_for_pending()
                 text = tree.read_text(rel_path)
-                if since and len(text) <= _REMEMBERED_CHARS and len(texts) < _REMEMBERED:
-                    texts[rel_path] = text
+                if kept.since and len(text) <= _REMEMBERED_CHARS and len(kept.texts) < _REMEMBERED:
+                    kept.texts[rel_path] = text
             return text
 
         return read
 
+    def quiet_since(self) -> int:
+        """Return the number of the listing since which nothing changed; 0 if something may have."""
+        from familiar_cli.store.memory.store.watch import quiet_since
+
+        return quiet_since(self._tree.real)
+
+    def _unchanged(self) -> _Remembered:
+        """Return what was read since the last change."""
+        since, kept = self.quiet_since(), self._remembered
+        if not since or since != kept.since or len(kept.heads) > _REMEMBERED:
+            kept = self._remembered = _Remembered(since)
+        return kept
+
+    def _is_watched(self, rel_path: str) -> bool:
+        """Tell whether `quiet_since` tells of a file: not a hidden one, nor one behind a link."""
+        real = self._tree.real
+        is_direct = files.locate_path(real, rel_path) == f"{real}/{rel_path}"
+        return is_direct and not is_hidden(rel_path)
+
     def read_head(self, rel_path: str, most_bytes: int) -> files.MemoryHead:
         """Return the beginning of a text file, at most `most_bytes` of it. Raises as `read` does.
 
-        The rest is not read, so the cost does not depend on the file's size.
+        The rest is not read, so the cost does not depend on the file's size. It is remembered for
+        as long as nothing changes, as is that there is no such file.
         """
-        return self._tree.read_head(rel_path, most_bytes)
+        kept, key = self._unchanged(), (rel_path, most_bytes)
+        head = kept.heads.get(key)
+        if head is None:
+            try:
+                head = self._tree.read_head(rel_path, most_bytes)
+            except NotFoundError as error:
+                head = copy(error)  # without a traceback, which holds much else
+            is_short = isinstance(head, NotFoundError) or len(head.text) <= _REMEMBERED_CHARS
+            if is_short and kept.since and self._is_watched(rel_path):
+                kept.heads[key] = head
+        if isinstance(head, NotFoundError):
+            raise copy(head)
+        return head
 
     def head_reader(self) -> Callable[[str, int], files.MemoryHead]:
         """Return a function like `read_head` for a task that reads many files."""

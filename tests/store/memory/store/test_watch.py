@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from familiar_cli.base.errors import NotFoundError
 from familiar_cli.store.memory.aliases import Aliases
 from familiar_cli.store.memory.relation_index import RelationIndex
 from familiar_cli.store.memory.store import watch
@@ -222,3 +223,34 @@ def test_a_text_is_read_once_while_nothing_changes(root: Path) -> None:
     assert store.reader()("people/bo.md") == "# Two\n"
     trusted(root)
     assert store.reader()("people/bo.md") == "# Two\n"
+
+
+def test_the_beginning_of_a_file_and_that_there_is_none_are_remembered_until_a_change(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, hidden = MemoryStore(root), root / ".hidden.md"
+    hidden.write_text("# One\n")
+    trusted(root)
+    asked = ("people/bo.md", "people/cleo.md", ".hidden.md")
+
+    def heads() -> list[str]:
+        return [_head_of(store, rel_path) for rel_path in asked]
+
+    assert heads() == ["# One\n", "none", "# One\n"]
+    with monkeypatch.context() as patch:
+        patch.setattr(store._tree, "read_head", lambda *_: pytest.fail("it was read again"))
+        assert [_head_of(store, rel_path) for rel_path in asked[:2]] == ["# One\n", "none"]
+    hidden.write_text("# Two\n")  # of which no watch tells
+    assert heads() == ["# One\n", "none", "# Two\n"]
+    edit_in_place(root)
+    add(root)
+    assert heads() == ["# Two\n", "# Cleo\n", "# Two\n"]
+    trusted(root)
+    assert heads() == ["# Two\n", "# Cleo\n", "# Two\n"]
+
+
+def _head_of(store: MemoryStore, rel_path: str) -> str:
+    try:
+        return store.read_head(rel_path, 100).text
+    except NotFoundError:
+        return "none"
