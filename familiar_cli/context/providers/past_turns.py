@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.search.finding import Finder
+    from familiar_cli.store.search.turn_vectors import NearTurns
 
 MOST_TURNS: Final = 150
 MOST_WIDE_TURNS: Final = 400
@@ -165,7 +166,7 @@ class Recaller(Struct, frozen=True):
             tuple(pieces),
             sources,
             max(recollection.unread - len(shown), 0),  # the newest turns are in the prompt anyway
-            self.finder.turns_without_vector() if by_meaning else 0,
+            self.finder.turns_without_vector(near) if by_meaning else 0,
             near is not None,
             kind,
             lambda turn: self._why(turn, request),
@@ -221,7 +222,7 @@ class Recaller(Struct, frozen=True):
         ]
         return sorted(fits, key=lambda one: (-one[1], -one[0].id))[:MOST_WISHES]
 
-    def _near(self, query: str) -> Nearness | None:
+    def _near(self, query: str) -> NearTurns | None:
         try:
             return self.finder.near_turns(query, self.name)
         except EmbedderError:  # the search of memory asks the same model, and tells

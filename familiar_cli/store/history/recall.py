@@ -440,15 +440,17 @@ def recall(
             alike = _by_meaning(connection, near, own, condition)
         alike = dict.fromkeys(spread, 0.0) | alike
         places = _placed(connection, own, alike, condition)
-        around = {turn_id: _turns_around(turn_id, places) for turn_id in places}
+        around = _turns_around(places)
         scores, lifts = _word_scores(own, places, around), dict[int, float]()
         early = places.keys() if before_id is None else _before(connection, places, before_id)
         if near:
             able = [i for i in sorted(places) if i in early and i not in leave_out]
             meaning = _Meaning(near.of(sorted(places)), near.share if own else 1.0)
             if isinstance(near, TokenNearness) and is_ready(connection):
+                least = BESIDE[TOKENS_REACH]
                 passages = {
-                    i: [n for n in _beside(around[i], TOKENS_REACH) if n in early] for i in able
+                    i: [n for n, weight in around[i] if weight >= least and n in early]
+                    for i in able
                 }
                 meaning.by_tokens = near.by_tokens(
                     connection, passages, _speakers(connection, able), visible
@@ -698,15 +700,11 @@ def _fused(
             share, value = meaning.tokens_share, by_tokens
             if value is None:
                 share = meaning.share
-                passage = max(meaning.near.get(i, 0.0) for i in _beside(around[turn_id], 1))
+                beside = (i for i, weight in around[turn_id] if weight >= BESIDE[1])
+                passage = max(meaning.near.get(i, 0.0) for i in beside)
                 value = (own + passage) / 2
             fused[turn_id] = (1 - share) * by_words + share * value
     return fused
-
-
-def _beside(around: _Around, reach: int) -> list[int]:
-    """Return a turn and those of its session at most `reach` turns away."""
-    return [i for i, weight in around if weight >= BESIDE[reach]]
 
 
 def _placed(
@@ -797,16 +795,17 @@ def _word_scores(
     return {turn_id: score / top for turn_id, score in raw.items()}
 
 
-def _turns_around(turn_id: int, places: dict[int, _Place]) -> _Around:
-    """Return a turn and its neighbours in one session, each with its weight."""
-    session, *sides = places[turn_id]
-    items, get = [(turn_id, BESIDE[0])], places.get
-    for side in sides:
-        for other, weight in zip(side, _NEIGHBOURS, strict=False):
-            there = get(other)
-            if there and there[0] == session:  # a name takes as long as the comparison
-                items.append((other, weight))
-    return items
+def _turns_around(places: dict[int, _Place]) -> dict[int, _Around]:
+    """Return each turn with its neighbours in one session, and their weights."""
+    session_of = {turn_id: place.session for turn_id, place in places.items()}.get
+    around: dict[int, _Around] = {}
+    for turn_id, (session, above, below) in places.items():
+        around[turn_id] = items = [(turn_id, BESIDE[0])]
+        for side in (above, below):
+            for other, weight in zip(side, _NEIGHBOURS):  # noqa: B905  # a side may be shorter
+                if session_of(other) == session:
+                    items.append((other, weight))
+    return around
 
 
 def _speakers(connection: sqlite3.Connection, ids: Iterable[int]) -> set[str]:

@@ -132,20 +132,29 @@ class Finder:
             EmbedderError: The model fails.
         """
         from familiar_cli.store.search.search import asked_apart  # noqa: PLC0415  # as above
+        from familiar_cli.store.search.turn_vectors import newest_of  # noqa: PLC0415  # as above
 
-        embedder, vectors = self.embedder.embedder, self.turn_vectors
-        if embedder is None or not vectors.through_id(embedder, self._turn_texts):
+        embedder = self.embedder.embedder
+        near = embedder and self.turn_vectors.near(embedder, asked_apart(query))
+        if not near or not newest_of(near.keys, self._turn_texts):
             return None
-        near = vectors.near(embedder, asked_apart(query))
         share = weights_for(query).maxsim
-        return near and replace(near, query=query, familiar=familiar, tokens_share=share)
+        return replace(near, query=query, familiar=familiar, tokens_share=share)
 
-    def turns_without_vector(self) -> int:
-        """Count the turns without a vector; 0 without an embedding model."""
+    def turns_without_vector(self, near: NearTurns | None = None) -> int:
+        """Count the turns without a vector; 0 without an embedding model.
+
+        Args:
+            near: What `near_turns` has just returned, whose vectors need not be read again.
+        """
         embedder = self.embedder.embedder
         if embedder is None:
             return 0
-        done = self.turn_vectors.through_id(embedder, self._turn_texts)
+        done = (
+            int(near.keys["id"][-1])
+            if near
+            else self.turn_vectors.through_id(embedder, self._turn_texts)
+        )
         return self._history().newest_id() - done
 
     def index_words(self, progress: Progress | None = None) -> RefreshResult:

@@ -287,12 +287,7 @@ class TurnVectors:
     def through_id(self, embedder: Embedder, texts_after: TextsAfter) -> int:
         """Return the newest turn with a vector; 0 if there is none of this history."""
         found = self._mapped(embedder)
-        if found is None:
-            return 0
-        last = found[0][-1]
-        turn = next(iter(texts_after(int(last["id"]) - 1, 1)), None)
-        same = turn is not None and (turn[0], _text_hash(turn[1])) == (last["id"], last["hash"])
-        return int(last["id"]) if same else 0
+        return newest_of(found[0], texts_after) if found else 0
 
     def status(self, embedder: Embedder | None) -> TurnVectorStatus:
         """Return the state of a model's vectors, and the size of all."""
@@ -379,6 +374,14 @@ def _file_stem(embedder: Embedder) -> str:
     if model != embedder.model:  # a server's, or one of the hub
         model = f"{model[:_NAME_CHARS]}-{_text_hash(embedder.model):016x}"
     return f"turns-{model}-{embedder.dimension}-{of_tokens}-v{VERSION}"
+
+
+def newest_of(keys: NDArray[np.void], texts_after: TextsAfter) -> int:
+    """Return the newest turn with one of these keys; 0 if they are of another history."""
+    last = keys[-1]
+    turn = next(iter(texts_after(int(last["id"]) - 1, 1)), None)
+    same = turn is not None and (turn[0], _text_hash(turn[1])) == (last["id"], last["hash"])
+    return int(last["id"]) if same else 0
 
 
 def _last_token_row(keys: NDArray[np.void], count: int) -> int:

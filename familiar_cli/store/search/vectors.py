@@ -115,10 +115,11 @@ class RowFile:
         import numpy as np  # noqa: PLC0415
 
         try:
-            if self.count() < count or row_bytes(self.path) != self.kind.itemsize:
-                return None
             if not count:
-                return np.empty(0, self.kind)
+                is_ours = row_bytes(self.path) == self.kind.itemsize
+                return np.empty(0, self.kind) if is_ours else None
+            if self.count() < count:
+                return None
             if count * self.kind.itemsize > _READ_BYTES:
                 mapped = np.memmap(self.path, self.kind, "r", _HEADER.size, (count,))
                 return np.asarray(mapped)
