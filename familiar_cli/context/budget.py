@@ -416,7 +416,7 @@ class Budgeter:
             full = room.take(fragment)
             if full:
                 _drop_to_step(fragments, fragment, room)
-        taken = frame + sum(room.used.values()) + room.held
+        taken = frame + room.spent + room.held
         return FilledPrompt(
             tuple(fragments[index] for index in range(len(costs))), room.uses(), taken
         )
@@ -467,6 +467,7 @@ class _Room(Struct):
     limits: dict[Layer, int]
     leaves_growth: bool = True
     used: dict[Layer, int] = field(default_factory=lambda: dict.fromkeys(Layer, 0))
+    spent: int = 0  # the sum of `used`
     closed_below: dict[Layer | None, float] = field(default_factory=dict)
     has_run: bool = False
     run_ended: bool = False
@@ -498,6 +499,7 @@ class _Room(Struct):
         """
         layer, is_run, full = fragment.layer, fragment.fit is Fit.run, False
         self.used[layer] += fragment.tokens
+        self.spent += fragment.tokens
         if fragment.kept and layer is Layer.pinned and fragment.rel_path:
             self.pinned[fragment.rel_path] = fragment
         follows = is_run and self.run_ended  # the newer turn has closed what it must
@@ -529,6 +531,7 @@ class _Room(Struct):
     def give_back(self, fragment: Fragment) -> None:
         """Remove a fragment again."""
         self.used[fragment.layer] -= fragment.tokens
+        self.spent -= fragment.tokens
 
     def hold(self, layer: Layer) -> None:
         """Reserve what a layer may still use for its next turns.
@@ -571,7 +574,7 @@ class _Room(Struct):
         return self._layer_left(layer) <= self._left()
 
     def _left(self) -> int:
-        return self.total - self.frame - sum(self.used.values()) - self.held
+        return self.total - self.frame - self.spent - self.held
 
 
 def _used_tokens(filling: FilledPrompt, layer: Layer) -> int:

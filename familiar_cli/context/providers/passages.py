@@ -332,7 +332,7 @@ class Gatherer(Struct):
             packed.passage(),
             rel_path=key,
             lines=(line_at(file.text, ends[0]), line_at(file.text, ends[1])),
-            sha256=visible_lines.sha256_seen(file.text, file.sha256, self.sight.viewer, key),
+            sha256=file.seen_sha256(key, self.sight.viewer),
             is_cut=packed.is_cut,
             whole_tokens=packed.source.size_tokens if packed.is_cut else 0,
             place=partial(self.sight.place, rel_path=key, text=file.text),
@@ -418,10 +418,14 @@ class _File(Struct):
     text: str
     seen: PartlyHiddenFile
     heading: str = ""
+    _sha256: str = ""
 
-    @property
-    def sha256(self) -> str:
-        return sha256_of(self.text)
+    def seen_sha256(self, rel_path: str, viewer: Viewer) -> str:
+        """Return the hash of what the viewer sees of it, computed once."""
+        self._sha256 = self._sha256 or visible_lines.sha256_seen(
+            self.text, sha256_of(self.text), viewer, rel_path
+        )
+        return self._sha256
 
     def lines_of(self, start: int, end: int) -> str:
         """Return the text from `start` to the end of the line: a long one cites at its end."""
