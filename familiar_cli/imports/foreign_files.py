@@ -9,6 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -44,17 +45,23 @@ def read_foreign(path: Path) -> bytes:
         BadInputError: It is larger than `MAX_FILE_BYTES`.
         FamiliarError: The file cannot be read.
     """
+    with translate_errors(str(path)), open_patiently(path) as stream:
+        return read_stream(stream, origin=path.name)
+
+
+@contextmanager
+def translate_errors(name: str) -> Iterator[None]:
+    """Raise our own errors when the file `name` cannot be opened or read."""
     try:
-        with open_patiently(path) as stream:
-            return read_stream(stream, origin=path.name)
+        yield
     except FileNotFoundError as error:
-        raise NotFoundError(f"No such file: {str(path)!r}", hint="Check the path.") from error
+        raise NotFoundError(f"No such file: {name!r}", hint="Check the path.") from error
     except IsADirectoryError as error:
         raise BadInputError(
-            f"{str(path)!r} is a directory, not a file", hint="Give a file inside it."
+            f"{name!r} is a directory, not a file", hint="Give a file inside it."
         ) from error
     except OSError as error:
-        raise FamiliarError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
+        raise FamiliarError(f"{name!r} cannot be read: {error.strerror or error}") from error
 
 
 def read_stream(stream: BinaryIO, *, origin: str) -> bytes:

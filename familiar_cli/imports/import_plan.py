@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -91,15 +91,9 @@ class ImportReport(Struct, frozen=True, kw_only=True):
         Args:
             of: The name of the source, if there may be several.
         """
-        if not self.left_out:
-            return None
-        listed = "; ".join(f"{one.file}: {one.reason}" for one in self.left_out[:_SHOWN])
-        more = len(self.left_out) - _SHOWN
-        return PartialError(
-            f"Not everything{f' of {of!r}' if of else ''} was imported: {listed}"
-            + (f"; and {more} more" if more > 0 else ""),
-            hint="Replace the links with the files themselves and run the same command again.",
-        )
+        left = [f"{one.file}: {one.reason}" for one in self.left_out]
+        mend = "Replace the links with the files themselves and run the same command again."
+        return incomplete_import(left, mend, of)
 
 
 class FamiliarReport(ImportReport, frozen=True, kw_only=True):
@@ -198,6 +192,16 @@ class ImportPlan(Struct, frozen=True):
                 tx.delete(path, expect=expect)
             else:
                 tx.write(path, content, expect=expect, any_size=any_size)
+
+
+def incomplete_import(left_out: Sequence[str], mend: str, of: str = "") -> PartialError | None:
+    """Return the error that names what was left out, and why; None if it is nothing."""
+    if not left_out:
+        return None
+    more = len(left_out) - _SHOWN
+    listed = "; ".join(left_out[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    whole = f" of {of!r}" if of else ""
+    return PartialError(f"Not everything{whole} was imported: {listed}", hint=mend)
 
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from familiar_cli.base.text import counted, one_line, shorten_list, split_sentences, str_or_empty
-from familiar_cli.base.times.clock import since_1970
 from familiar_cli.base.times.when import relative_dates, with_dates
-from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
+from familiar_cli.imports.chat_times import read_time
+from familiar_cli.imports.contract import ForeignMemories, ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import LENIENT
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ DAY_UNKNOWN: Final = "(day unknown)"
 
 _ABOUT_CHARS: Final = 80
 _ANY_CHARS: Final = 10**9
-_MILLISECONDS_FROM: Final = 10**11  # seconds reach this in the year 5138
 _BULLET: Final = re.compile(r"\s{0,8}(?:[-*•–]|\d{1,4}[.)])\s+")
 _HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s+|\s{0,3}\*\*[^*]{1,120}\*\*:?\s*$")
 _DATED: Final = re.compile(r"\[([^\[\]:\n]{1,40})\]\s*[-–—:]\s*(?=\S)")
@@ -44,12 +43,9 @@ _WRITTEN: Final = ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%Y/%m/%d",
 
 def read_day(value: object) -> date | None:
     """Read the day of an ISO 8601 time, a date in English, or seconds since 1970; None if none."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
-            return since_1970(seconds).date()
-        except (ValueError, OverflowError, OSError):
-            return None
+    if isinstance(value, int | float):
+        moment = read_time(value, UTC)
+        return moment.date() if moment else None
     text = str_or_empty(value).strip()
     try:
         return datetime.fromisoformat(text).date()
@@ -167,6 +163,36 @@ def notes_in(source: ForeignFile, most: int | None = None) -> Iterator[tuple[str
             yield name, source_text(type(source)(source.path / name, name))
     elif source.shape == "text" and source.suffix in (".md", ".markdown"):
         yield "", source_text(source)
+
+
+def memories_format(
+    name: str,
+    program: str,
+    is_memories: Callable[[ForeignFile], object],
+    read: Callable[[ForeignFile], Iterable[ForeignMemory]],
+    *,
+    of: str = "",
+    notes: Callable[[ForeignFile], Iterable[str]] = lambda _: (),
+) -> Format:
+    """Return a format whose files hold nothing but memories.
+
+    Args:
+        name: Its name.
+        program: What the files are, for people.
+        is_memories: Tells whether a file is one.
+        read: Yields its memories.
+        of: The program that kept them; by default the name.
+        notes: Says what is left out of a file.
+    """
+    return Format(
+        name,
+        program,
+        ("memories",),
+        sniff=lambda source: certain_if(is_memories(source)),
+        read=lambda source, _: [
+            build_memories(of or name, source.stem, read(source), *notes(source))
+        ],
+    )
 
 
 def build_memories(

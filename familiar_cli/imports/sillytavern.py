@@ -18,6 +18,7 @@ from familiar_cli.imports import foreign_files
 from familiar_cli.imports.cards import Card, original_file
 from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.foreign_files import text_at
+from familiar_cli.imports.import_plan import incomplete_import
 from familiar_cli.imports.reading import read_card
 from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import INSIDE, recognise_instead
@@ -397,8 +398,6 @@ OUTCOMES: Final[tuple[Outcome, ...]] = (
 )
 """All outcomes; what several familiars make of a file comes to the first of theirs."""
 
-_SHOWN: Final = 12
-
 
 class FileReport(Struct, frozen=True):
     """Outcome for one file.
@@ -457,14 +456,8 @@ class ImportedFolder(Struct, frozen=True):
     def problem(self) -> errors.PartialError | None:
         """The error if the import is incomplete, else None."""
         left = [f for f in self.files if f.outcome == "refused" or f.incomplete]
-        if not left:
-            return None
-        name = "; ".join(f"{f.path}: {f.reason}" for f in left[:_SHOWN])
-        more = f"; and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-        return errors.PartialError(
-            f"Not everything was imported: {name}{more}",
-            hint="Fix those and run the same command again; nothing is imported twice.",
-        )
+        mend = "Fix those and run the same command again; nothing is imported twice."
+        return incomplete_import([f"{f.path}: {f.reason}" for f in left], mend)
 
 
 class Register(Struct):

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final, Literal, TypeVar
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
+from familiar_cli.base.errors import BadInputError, FamiliarError
 from familiar_cli.base.files import open_patiently
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.base.times.clock import now, since_1970, to_ms
@@ -36,6 +36,7 @@ from familiar_cli.imports.foreign_files import (
     no_constant,
     parse_finite,
     read_foreign,
+    translate_errors,
 )
 
 T = TypeVar("T")
@@ -184,14 +185,14 @@ class ForeignFile:
         if not self.path:
             yield io.BytesIO(self.raw.removeprefix(codecs.BOM_UTF8))
             return
-        with _translate_errors(self.name), open_patiently(self.path) as stream:
+        with translate_errors(self.name), open_patiently(self.path) as stream:
             if stream.read(3) != codecs.BOM_UTF8:
                 stream.seek(0)
             yield stream
 
     def _stat(self) -> os.stat_result:
         assert self.path
-        with _translate_errors(self.name):
+        with translate_errors(self.name):
             return self.path.stat()
 
 
@@ -229,19 +230,6 @@ def first_object(source: ForeignFile) -> dict[str, Any]:
 
 
 @contextmanager
-def _translate_errors(name: str) -> Iterator[None]:
-    """Translate the system's errors into ours."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise NotFoundError(f"No such file: {name!r}", hint="Check the path.") from error
-    except IsADirectoryError as error:
-        raise BadInputError(f"{name!r} is a directory, not a file") from error
-    except OSError as error:
-        raise FamiliarError(f"{name!r} cannot be read: {error.strerror or error}") from error
-
-
-@contextmanager
 def as_source(file: Path | None) -> Iterator[ForeignFile]:
     """Yield a file or directory, or all of standard input if it is None, as a source.
 
@@ -257,7 +245,7 @@ def as_source(file: Path | None) -> Iterator[ForeignFile]:
         else:
             scratch = _scratch_directory(stack) / "stdin"
             plain = ForeignFile(scratch, "stdin")
-            with _translate_errors("stdin"), scratch.open("wb") as copy:
+            with translate_errors("stdin"), scratch.open("wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         with plain.open() as stream:
             start = stream.read(_START_BYTES)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports import memory_lists
-from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.store.memory.pages.front_matter import value_of
 
 if TYPE_CHECKING:
@@ -58,14 +58,6 @@ def _words(text: str, title: str) -> str:
     return f"{title} {kind} {relation[3]}{relation[4]}"
 
 
-FORMAT: Final = Format(
-    name="basic-memory",
-    program="notes of basic-memory",
-    forms=("memories",),
-    sniff=lambda source: certain_if(_is_notes(source)),
-    read=lambda source, _: [
-        memory_lists.build_memories(
-            "basic-memory", source.stem, _read(source), *memory_lists.other_files(source)
-        )
-    ],
+FORMAT: Final = memory_lists.memories_format(
+    "basic-memory", "notes of basic-memory", _is_notes, _read, notes=memory_lists.other_files
 )

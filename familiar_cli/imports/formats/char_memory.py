@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
-from familiar_cli.imports.memory_lists import build_memories, read_day, read_lines, source_text
+from familiar_cli.imports.contract import ForeignMemory
+from familiar_cli.imports.memory_lists import memories_format, read_day, read_lines, source_text
 
 if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
@@ -43,10 +43,6 @@ def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
                 yield replace(one, line=one.line + first, day=one.day or day)
 
 
-FORMAT: Final = Format(
-    name="char-memory",
-    program="memories of CharMemory",
-    forms=("memories",),
-    sniff=lambda source: certain_if(_blocks(source)),
-    read=lambda source, _: [build_memories("CharMemory", source.stem, _read(source))],
+FORMAT: Final = memories_format(
+    "char-memory", "memories of CharMemory", _blocks, _read, of="CharMemory"
 )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base.markdown import body_start
 from familiar_cli.imports import memory_lists
-from familiar_cli.imports.contract import NO, ForeignMemory, Format, Sighting, certain_if
+from familiar_cli.imports.contract import ForeignMemory
 
 if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
@@ -22,11 +22,9 @@ def _day_of(name: str) -> date | None:
     return memory_lists.read_day(stem) if stem[:4].isdigit() else None
 
 
-def _sniff(source: ForeignFile) -> Sighting:
-    if source.shape != "directory":
-        return NO
-    names = memory_lists.note_paths(source)
-    return certain_if(names and all(map(_day_of, names)))
+def _is_journal(source: ForeignFile) -> bool:
+    names = memory_lists.note_paths(source) if source.shape == "directory" else []
+    return bool(names) and all(map(_day_of, names))
 
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
@@ -38,14 +36,11 @@ def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
                 yield replace(one, line=one.line + above, day=one.day or day, file=name)
 
 
-FORMAT: Final = Format(
-    name="daily-notes",
-    program="daily notes",
-    forms=("memories",),
-    sniff=_sniff,
-    read=lambda source, _: [
-        memory_lists.build_memories(
-            "daily notes", source.stem, _read(source), *memory_lists.other_files(source)
-        )
-    ],
+FORMAT: Final = memory_lists.memories_format(
+    "daily-notes",
+    "daily notes",
+    _is_journal,
+    _read,
+    of="daily notes",
+    notes=memory_lists.other_files,
 )

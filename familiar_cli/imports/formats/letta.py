@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.imports.foreign_files import as_object, objects_at, text_at
-from familiar_cli.imports.memory_lists import build_memories, read_lines
+from familiar_cli.imports.memory_lists import memories_format, read_lines
 
 if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
@@ -32,14 +32,11 @@ def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
             yield from read_lines(text_at(block, "value"), about=about)
 
 
-FORMAT: Final = Format(
-    name="letta",
-    program="an agent of Letta",
-    forms=("memories",),
-    sniff=lambda source: certain_if(_blocks(source)),
-    read=lambda source, _: [
-        build_memories(
-            "Letta", source.stem, _read(source), "its persona, tools and messages are not imported"
-        )
-    ],
+FORMAT: Final = memories_format(
+    "letta",
+    "an agent of Letta",
+    _blocks,
+    _read,
+    of="Letta",
+    notes=lambda _: ("its persona, tools and messages are not imported",),
 )

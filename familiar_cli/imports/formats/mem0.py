@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.imports.foreign_files import as_object, object_list, text_at
-from familiar_cli.imports.memory_lists import build_memories, read_day
+from familiar_cli.imports.memory_lists import memories_format, read_day
 
 if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
@@ -33,10 +33,4 @@ def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
         yield ForeignMemory(text_at(row, "memory"), number, day)
 
 
-FORMAT: Final = Format(
-    name="mem0",
-    program="the memories of mem0",
-    forms=("memories",),
-    sniff=lambda source: certain_if(_list_items(source)),
-    read=lambda source, _: [build_memories("mem0", source.stem, _read(source))],
-)
+FORMAT: Final = memories_format("mem0", "the memories of mem0", _list_items, _read)

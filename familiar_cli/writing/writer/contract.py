@@ -9,6 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError, UnusableReplyError
 from familiar_cli.base.text import fold, harmless, one_line
@@ -142,22 +143,12 @@ class WriterReport(Struct):
         """Return the report as `--json` shows it."""
         used = self.spent
         per_turn = used.estimated_tokens / self.turns_covered if self.turns_covered else None
+        counts = ("turns_covered", "remaining", "newest_left", "batches")
         return {
             "run": self.run,
             "outcome": self.outcome,
-            "turns_covered": self.turns_covered,
-            "remaining": self.remaining,
-            "newest_left": self.newest_left,
-            "batches": self.batches,
-            "files": [
-                {
-                    "rel_path": f.rel_path,
-                    "operation": f.operation,
-                    "added": f.added,
-                    "removed": f.removed,
-                }
-                for f in self.files.values()
-            ],
+            **{name: getattr(self, name) for name in counts},
+            "files": [asdict(file) for file in self.files.values()],
             "refused": [
                 {"rel_path": r.rel_path, "rail": r.rail, "reason": r.reason} for r in self.refused
             ],
