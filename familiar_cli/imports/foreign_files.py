@@ -14,18 +14,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from familiar_cli.base.errors import (
-    BadInputError,
-    ConflictError,
-    FamiliarError,
-    NotFoundError,
-    RefusedError,
-)
+from familiar_cli.base import errors
 from familiar_cli.base.files import Disk, open_patiently
 from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 
 
-class DamagedError(BadInputError):
+class DamagedError(errors.BadInputError):
     """A file from outside is damaged: it is of a known kind, but cannot be read."""
 
 
@@ -55,13 +49,13 @@ def translate_errors(name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NotFoundError(f"No such file: {name!r}", hint="Check the path.") from error
+        raise errors.NotFoundError(f"No such file: {name!r}", hint="Check the path.") from error
     except IsADirectoryError as error:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{name!r} is a directory, not a file", hint="Give a file inside it."
         ) from error
     except OSError as error:
-        raise FamiliarError(f"{name!r} cannot be read: {error.strerror or error}") from error
+        raise errors.FamiliarError(f"{name!r} cannot be read: {error.strerror or error}") from error
 
 
 def read_stream(stream: BinaryIO, *, origin: str) -> bytes:
@@ -72,7 +66,7 @@ def read_stream(stream: BinaryIO, *, origin: str) -> bytes:
     """
     raw = stream.read(MAX_FILE_BYTES + 1)
     if len(raw) > MAX_FILE_BYTES:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{origin!r} is larger than {MAX_FILE_BYTES // MIB} MiB; nothing was written"
         )
     return raw
@@ -92,12 +86,12 @@ def write_result(path: Path, content: bytes | Iterable[bytes], *, force: bool = 
         FamiliarError: The file cannot be written.
     """
     if path.is_symlink():
-        raise RefusedError(
+        raise errors.RefusedError(
             f"{str(path)!r} is a link, and links are not followed; nothing was changed",
             hint="Give the file itself, or delete the link.",
         )
     if path.is_dir() or (path.exists() and not force):
-        raise ConflictError(
+        raise errors.ConflictError(
             f"{str(path)!r} already exists; it was not changed",
             hint="Add `--force` to overwrite it, or choose another name."
             if path.is_file()
@@ -106,7 +100,7 @@ def write_result(path: Path, content: bytes | Iterable[bytes], *, force: bool = 
     try:
         Disk().put(str(path.absolute()), content)
     except OSError as error:
-        raise FamiliarError(
+        raise errors.FamiliarError(
             f"{str(path)!r} cannot be written: {error.strerror or error}",
             hint="Check that its directory exists and is writable.",
         ) from error
@@ -175,7 +169,7 @@ def read_json(
             parse_constant=no_constant,
         )
     except RecursionError as error:
-        raise BadInputError(f"{origin!r} nests too deeply to be read") from error
+        raise errors.BadInputError(f"{origin!r} nests too deeply to be read") from error
     except ValueError as error:
         raise DamagedError(
             f"{origin!r} is not valid JSON: {error}", hint="Is it the right file?"
@@ -208,7 +202,7 @@ def check_depth(value: object, *, origin: str, max_depth: int = MAX_DEPTH) -> No
         level = [child for item in level for child in _json_children(item)]
         if not level:
             return
-    raise BadInputError(f"{origin!r} nests deeper than {max_depth} levels")
+    raise errors.BadInputError(f"{origin!r} nests deeper than {max_depth} levels")
 
 
 def dump_json(value: object, *, indent: int | None = 2) -> str:
@@ -298,7 +292,7 @@ def read_yaml(raw: bytes, *, origin: str) -> Any:  # noqa: ANN401  # YAML holds 
     import yaml  # noqa: PLC0415  # slow to import, and few cards need it
 
     if len(raw) > MAX_YAML_BYTES:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{origin!r} is text over {MAX_YAML_BYTES // 1024} KiB, too long for a YAML card"
         )
     try:
@@ -307,7 +301,7 @@ def read_yaml(raw: bytes, *, origin: str) -> Any:  # noqa: ANN401  # YAML holds 
         # BaseLoader builds no objects and guesses no types: a name such as 007 stays as it is.
         value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506
     except RecursionError as error:
-        raise BadInputError(f"{origin!r} nests too deeply to be read") from error
+        raise errors.BadInputError(f"{origin!r} nests too deeply to be read") from error
     except (yaml.YAMLError, ValueError) as error:
         why = " ".join(str(error).split())
         raise DamagedError(f"{origin!r} is not valid YAML: {why}") from error
@@ -324,10 +318,12 @@ def _check_events(events: Iterable[object], origin: str) -> None:
     for event in events:
         kind = type(event).__name__
         if kind == "AliasEvent":
-            raise BadInputError(f"{origin!r} uses YAML aliases, which can expand without limit")
+            raise errors.BadInputError(
+                f"{origin!r} uses YAML aliases, which can expand without limit"
+            )
         depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
         if depth > MAX_DEPTH:
-            raise BadInputError(f"{origin!r} nests deeper than {MAX_DEPTH} levels")
+            raise errors.BadInputError(f"{origin!r} nests deeper than {MAX_DEPTH} levels")
 
 
 LENIENT: Final = "familiar-windows-1252"
@@ -374,12 +370,12 @@ def fetch_file(address: str, directory: Path) -> Path:
     try:
         content = _fetch(address)
     except httpx.HTTPStatusError as error:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{address!r} answered {error.response.status_code}; nothing was imported",
             hint="Check the address, or download the file and import that.",
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise FamiliarError(
+        raise errors.FamiliarError(
             f"{address!r} cannot be reached: {error or type(error).__name__}; nothing was imported",
             hint="Check the network, or download the file elsewhere and import that.",
         ) from error
@@ -397,7 +393,7 @@ def parse_address(address: str) -> SplitResult:
     try:
         return urlsplit(address)
     except ValueError as error:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{address!r} is not an address: {error}; nothing was imported"
         ) from error
 
@@ -414,11 +410,11 @@ def _fetch(address: str) -> bytes:
         for part in reply.iter_bytes():
             raw += part
             if len(raw) > MAX_FILE_BYTES:
-                raise BadInputError(
+                raise errors.BadInputError(
                     f"{address!r} is larger than {MAX_FILE_BYTES // MIB} MiB; nothing was imported"
                 )
             if time.monotonic() > until:
-                raise BadInputError(f"{address!r} takes too long; nothing was imported")
+                raise errors.BadInputError(f"{address!r} takes too long; nothing was imported")
     return bytes(raw)
 
 

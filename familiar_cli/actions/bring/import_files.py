@@ -14,14 +14,8 @@ from msgspec.structs import replace
 from familiar_cli.actions.bring.import_sillytavern import import_folder, open_memory
 from familiar_cli.actions.people.me import home_owners
 from familiar_cli.actions.talk.client_chat import chat_reading
+from familiar_cli.base import errors
 from familiar_cli.base.config.home import FamiliarPaths, find_familiar, list_familiars, who_speaks
-from familiar_cli.base.errors import (
-    BadInputError,
-    FamiliarError,
-    NotFoundError,
-    Question,
-    UsageError,
-)
 from familiar_cli.base.text import fold, typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
@@ -119,11 +113,11 @@ class ImportItem(Struct):
     familiar: str = ""
     forms: tuple[str, ...] = ()
     done: list[Done] = field(default_factory=list)
-    error: FamiliarError | None = None
+    error: errors.FamiliarError | None = None
     left_out: str = ""
 
     @property
-    def problems(self) -> list[FamiliarError]:
+    def problems(self) -> list[errors.FamiliarError]:
         """The error, and those of single chats that were left out."""
         chats = [
             one for done in self.done if isinstance(done, ImportedChats) for one in done.failed
@@ -150,7 +144,7 @@ def _items_of(
         for file in first.unknown:
             yield _unknown_item(file)
     else:
-        error = BadInputError(
+        error = errors.BadInputError(
             f"{path.name!r} is {first.title}; nothing was imported", hint=first.hint
         )
         yield ImportItem(path, error=error)
@@ -197,7 +191,7 @@ def import_files(
             if item.error is None:
                 try:
                     importer.run(item)
-                except FamiliarError as error:  # it can be read in several ways
+                except errors.FamiliarError as error:  # it can be read in several ways
                     item.error = error
     return items
 
@@ -238,7 +232,7 @@ class FileImporter:
         if recognitions and recognitions[0].kind == "archive":
             try:
                 directory = what_is_it.unpack_archive(path, self._scratch)
-            except FamiliarError as error:
+            except errors.FamiliarError as error:
                 yield ImportItem(path, error=error)
                 return
             shown = self.options.typed.get(str(path), str(path))
@@ -273,7 +267,7 @@ class FileImporter:
         for form in forms if len(forms) == 1 else self._forms_of(item):
             try:
                 importers[form](item)
-            except FamiliarError as error:
+            except errors.FamiliarError as error:
                 if error.question:
                     raise
                 item.error = item.error or error
@@ -386,7 +380,7 @@ class FileImporter:
         elif target:
             familiars = [replace(one, id=check_familiar_id(target)) for one in familiars]
         if not familiars:
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 f"{str(item.path)!r} has no familiar {target!r}; nothing was imported"
             )
         for one in familiars:
@@ -519,11 +513,14 @@ class FileImporter:
         )
         return replace(reading, cast=cast, dates=options.dates)
 
-    def questions_of(self, item: ImportItem) -> list[Question]:
+    def questions_of(self, item: ImportItem) -> list[errors.Question]:
         """Return the questions that a person should answer before a chat is imported."""
         if item.kind != "chat" or item.error:
             return []
-        with suppress(FamiliarError), self._target(item, self._familiar_in(item)) as familiar:
+        with (
+            suppress(errors.FamiliarError),
+            self._target(item, self._familiar_in(item)) as familiar,
+        ):
             return find_questions(item.path, self._reading(familiar))
         return []
 
@@ -533,7 +530,7 @@ class FileImporter:
         is_said = bool(self.options.familiar_id or self.options.character)
         if is_said or item.path.is_dir() or len(known) < 2:  # noqa: PLR2004
             return ""
-        with suppress(FamiliarError):
+        with suppress(errors.FamiliarError):
             target = self._default_familiar()
             if target in known and self._speaks_in(target, item.path):
                 return target
@@ -544,7 +541,7 @@ class FileImporter:
         try:
             with self._open(familiar_id) as familiar:
                 chat = _first_chat(path, self._reading(familiar))
-        except FamiliarError as error:
+        except errors.FamiliarError as error:
             return error.question is not None and error.question[0] != "--character"
         return chat is not None
 
@@ -563,18 +560,18 @@ class FileImporter:
     def _target(self, item: ImportItem, familiar_id: str = "") -> Familiar:
         try:
             item.familiar = familiar_id or self._default_familiar()
-        except NotFoundError as error:
+        except errors.NotFoundError as error:
             if self.options.familiar_id or list_familiars(self._home):
                 raise
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 f"{item.path.name!r} is {item.title}, and there is no familiar yet to import it "
                 "into; nothing was imported",
                 hint="Make one first: `familiar import CARD.png`, or `familiar init --template "
                 "companion`; then run the same command again.",
             ) from error
-        except UsageError as error:
+        except errors.UsageError as error:
             hint = f"Add `--familiar {typed(list_familiars(self._home)[0])}`, or another of them."
-            raise UsageError(str(error), hint=hint) from error
+            raise errors.UsageError(str(error), hint=hint) from error
         return self._open(item.familiar)
 
     def _open(self, familiar_id: str) -> Familiar:

@@ -22,13 +22,8 @@ from familiar_cli.base.errors import (
 )
 from familiar_cli.base.files import read_plain, read_record, remove, write_own, write_whole
 from familiar_cli.base.text import is_visible, nearest, one_line, slugify
+from familiar_cli.base.times import recurrence
 from familiar_cli.base.times.clock import iso, now, parse_iso
-from familiar_cli.base.times.recurrence import (
-    Recurrence,
-    last_occurrence,
-    next_occurrence,
-    parse_recurrence,
-)
 from familiar_cli.base.who.identity import check_id
 from familiar_cli.store.memory.pages.front_matter import PERSONA_DIR
 from familiar_cli.store.passes import Event, as_failure, failed
@@ -83,13 +78,13 @@ class Job(Struct, frozen=True):
     missed: str = "run"
 
     @property
-    def rule(self) -> Recurrence:
+    def rule(self) -> recurrence.Recurrence:
         """Its recurrence.
 
         Raises:
             ConfigError: `when` cannot be parsed.
         """
-        rule = parse_recurrence(self.when)
+        rule = recurrence.parse_recurrence(self.when)
         if rule is None:
             raise ConfigError(f"Job {self.id!r} has no valid schedule: {self.when!r}", hint=_RULES)
         return rule
@@ -168,7 +163,7 @@ def add_job(familiar: Familiar, wanted: Job, *, dry_run: bool = False) -> Job:
     """
     import tomlkit  # edits keep a person's comments
 
-    if parse_recurrence(wanted.when) is None:
+    if recurrence.parse_recurrence(wanted.when) is None:
         raise UsageError(f"{wanted.when!r} is not a recurring time", hint=_RULES)
     jobs = read_jobs(familiar)
     taken = {job.id for job in jobs}
@@ -229,7 +224,9 @@ def read_state(familiar: Familiar, job: Job) -> JobState:
 def next_run(familiar: Familiar, job: Job) -> datetime:
     """Return a job's next time in UTC: one that is due, else the next one."""
     due = _due_time(familiar, job)
-    return due or next_occurrence(job.rule, now(), familiar.zone, _first_day(familiar, job))
+    return due or recurrence.next_occurrence(
+        job.rule, now(), familiar.zone, _first_day(familiar, job)
+    )
 
 
 def has_due_jobs(familiar: Familiar) -> bool:
@@ -239,7 +236,7 @@ def has_due_jobs(familiar: Familiar) -> bool:
         ConfigError: `jobs.toml` is damaged.
     """
     return any(
-        parse_recurrence(job.when)
+        recurrence.parse_recurrence(job.when)
         and _due_time(familiar, job)
         and not familiar.passes.job(job.id).retry_in_s
         for job in read_jobs(familiar)
@@ -351,7 +348,7 @@ async def _make_files(familiar: Familiar, what: str) -> None:
 def _due_time(familiar: Familiar, job: Job) -> datetime | None:
     """Return the latest due time that was not handled, if any."""
     moment = now()
-    due = last_occurrence(job.rule, moment, familiar.zone, _first_day(familiar, job))
+    due = recurrence.last_occurrence(job.rule, moment, familiar.zone, _first_day(familiar, job))
     stored = map(parse_iso, filter(None, (read_state(familiar, job).last, job.added)))
     handled = [at for at in stored if at <= moment]  # the clock may have been wrong
     return due if not handled or due > max(handled) else None
@@ -435,7 +432,7 @@ def rule_of_cron(schedule: str) -> str:
     """Convert a cron expression such as `0 8 * * 1-5` to a recurrence; empty if there is none."""
     match = _CRON.fullmatch(" ".join(schedule.split()))
     if match is None:
-        return schedule if parse_recurrence(schedule) else ""
+        return schedule if recurrence.parse_recurrence(schedule) else ""
     hour, minute, weekdays = int(match[2]), int(match[1]), match[4].lower()
     at = f"{hour}:{minute:02}"
     if match[3] != "*":
@@ -445,7 +442,7 @@ def rule_of_cron(schedule: str) -> str:
     else:
         days = " and ".join(_cron_weekdays(weekdays))
     rule = f"every {days} {at}"
-    return rule if days and parse_recurrence(rule) else ""
+    return rule if days and recurrence.parse_recurrence(rule) else ""
 
 
 def _cron_weekdays(words: str) -> list[str]:

@@ -19,15 +19,8 @@ from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.base.errors import ConfigError, FamiliarError, ModelError, UsageError
 from familiar_cli.base.files import read_plain, write_own
 from familiar_cli.base.text import one_line
+from familiar_cli.llm import slots
 from familiar_cli.llm.open import fetch_models, model_names, open_model
-from familiar_cli.llm.slots import (
-    PRESETS,
-    ResolvedSlot,
-    check_on_disk,
-    check_usable,
-    resolve_slot,
-    speaks_many_languages,
-)
 from familiar_cli.llm.types import Message
 from familiar_cli.llm.wire import FailedError, open_answer, read_blocks
 
@@ -43,9 +36,9 @@ _EMBEDDING: Final = ("embed", "bge-", "minilm", "multilingual-e5")
 _NOT_TALKING: Final = (*_EMBEDDING, "rerank", "whisper", "tts")
 
 SERVERS: Final[dict[str, tuple[str, str]]] = {
-    "Ollama": ("ollama", PRESETS["ollama"].base_url),
-    "LM Studio": ("lmstudio", PRESETS["lmstudio"].base_url),
-    "llama.cpp": ("llamacpp", PRESETS["llamacpp"].base_url),
+    "Ollama": ("ollama", slots.PRESETS["ollama"].base_url),
+    "LM Studio": ("lmstudio", slots.PRESETS["lmstudio"].base_url),
+    "llama.cpp": ("llamacpp", slots.PRESETS["llamacpp"].base_url),
     "KoboldCpp": ("custom", "http://127.0.0.1:5001/v1"),
 }
 """The servers that are looked for on this machine: their preset and their usual address."""
@@ -75,12 +68,12 @@ async def find_models() -> list[ServedModel]:
 async def find_embedders() -> list[ServedModel]:
     """Ask the same servers for models that embed texts, multilingual ones first."""
     models = [one for one in await _find_served() if _is_among(_EMBEDDING, one)]
-    return sorted(models, key=lambda one: not speaks_many_languages(one.model))
+    return sorted(models, key=lambda one: not slots.speaks_many_languages(one.model))
 
 
 def embedding_commands(served: ServedModel) -> tuple[str, str]:
     """Return the commands, without `familiar`, that let a server embed memory and turns."""
-    url = served.base_url or PRESETS[served.preset].base_url
+    url = served.base_url or slots.PRESETS[served.preset].base_url
     return f"config set embedding.base_url {url}", f"config set embedding.model {served.model}"
 
 
@@ -105,7 +98,9 @@ async def pull_at_ollama(base_url: str, name: str, note: Callable[[Progress], No
     Raises:
         ModelError: It does not answer, or refuses.
     """
-    slot = replace(resolve_slot(LLMSettings(preset="ollama", base_url=base_url)), base_url=base_url)
+    slot = replace(
+        slots.resolve_slot(LLMSettings(preset="ollama", base_url=base_url)), base_url=base_url
+    )
     url, body = f"{base_url.removesuffix('/v1')}/api/pull", json.dumps({"model": name}).encode()
     rest, last = b"", {}
     try:
@@ -144,14 +139,14 @@ async def models_at(base_url: str) -> list[ServedModel]:
 async def _ask_server(
     server: str, preset: str, base_url: str, *, has_key: bool = True
 ) -> list[ServedModel]:
-    slot = resolve_slot(LLMSettings(preset=preset, base_url=base_url))
+    slot = slots.resolve_slot(LLMSettings(preset=preset, base_url=base_url))
     # Whatever the environment names: this server is asked, and a found one needs no key.
     slot = replace(slot, base_url=base_url, api_key=slot.api_key if has_key else "")
     try:
         _, body = await fetch_models(replace(slot, timeout_s=_TIMEOUT_S, retries=0))
     except (FamiliarError, FailedError):
         return []
-    own = "" if base_url == PRESETS[preset].base_url else base_url
+    own = "" if base_url == slots.PRESETS[preset].base_url else base_url
     return [ServedModel(server, preset, own, name) for name in model_names(body)]
 
 
@@ -180,7 +175,9 @@ async def try_model(settings: LLMSettings, key: str = "") -> ModelTest:
     """
     names: tuple[str, ...] = ()
     try:
-        slot = replace(resolve_slot(settings), timeout_s=_TEST_S, deadline_s=_TEST_S, retries=0)
+        slot = replace(
+            slots.resolve_slot(settings), timeout_s=_TEST_S, deadline_s=_TEST_S, retries=0
+        )
         slot = replace(slot, api_key=check_key(key)) if key else slot
         if slot.preset != "local" and slot.base_url:
             status, body = await fetch_models(slot)
@@ -188,8 +185,8 @@ async def try_model(settings: LLMSettings, key: str = "") -> ModelTest:
             verdict = judge_status(slot, status, body)
             if verdict.verdict == "fail" or (names and slot.model not in names):
                 return ModelTest(False, verdict.detail, verdict.mend, names)  # noqa: FBT003
-        check_usable(slot)
-        check_on_disk(slot)
+        slots.check_usable(slot)
+        slots.check_on_disk(slot)
         reply = await _ask_for_word(slot)
     except FailedError as error:
         return ModelTest(False, f"{slot.where} does not answer", _mend_of(slot, error), names)  # noqa: FBT003
@@ -198,11 +195,11 @@ async def try_model(settings: LLMSettings, key: str = "") -> ModelTest:
     return ModelTest(True, f"{slot.model} says: {one_line(reply, _WORD_CHARS)}", models=names)  # noqa: FBT003
 
 
-def _mend_of(slot: ResolvedSlot, error: FailedError) -> str:
-    return PRESETS[slot.preset].start or str(error)
+def _mend_of(slot: slots.ResolvedSlot, error: FailedError) -> str:
+    return slots.PRESETS[slot.preset].start or str(error)
 
 
-async def _ask_for_word(slot: ResolvedSlot) -> str:
+async def _ask_for_word(slot: slots.ResolvedSlot) -> str:
     model = open_model(slot, cache_dir=cache_dir())
     try:
         request = model.prepare(

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from familiar_cli.actions.memory import search
 from familiar_cli.actions.memory.fact_days import fact_days, page_rank
-from familiar_cli.actions.memory.search import (
-    PastSearchResult,
-    cited_turns,
-    excerpt_of,
-    search_past,
-)
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.markdown import without_marker
 from familiar_cli.store.history.selection import kept_turns, turns_around
@@ -75,7 +70,7 @@ class FoundMoments(Struct, frozen=True):
     moments: tuple[Moment, ...] = ()
     named: tuple[str, ...] = ()
     memory: SearchResult = field(default_factory=lambda: SearchResult("lexical", ""))
-    past: PastSearchResult = PastSearchResult((), "lexical", 0)
+    past: search.PastSearchResult = search.PastSearchResult((), "lexical", 0)
     problems: tuple[str, ...] = ()
 
 
@@ -98,7 +93,7 @@ def search_everything(
         past: Search turns.
     """
     problems: list[str] = []
-    lines, turns = SearchResult("lexical", query), PastSearchResult((), "lexical", 0)
+    lines, turns = SearchResult("lexical", query), search.PastSearchResult((), "lexical", 0)
     if memory:
         try:
             wanted = replace(options, k=_LOOKED_AT, lines=True, naming=(query,))
@@ -115,8 +110,10 @@ def search_everything(
     return FoundMoments(moments, lines.named, lines, turns, tuple(dict.fromkeys(problems)))
 
 
-def _search_turns(familiar: Familiar, query: str, options: SearchOptions) -> PastSearchResult:
-    return search_past(
+def _search_turns(
+    familiar: Familiar, query: str, options: SearchOptions
+) -> search.PastSearchResult:
+    return search.search_past(
         familiar,
         query,
         k=_LOOKED_AT,
@@ -128,13 +125,13 @@ def _search_turns(familiar: Familiar, query: str, options: SearchOptions) -> Pas
 
 
 def _rank_moments(
-    familiar: Familiar, hits: Iterable[Hit], past: PastSearchResult, viewer: Viewer
+    familiar: Familiar, hits: Iterable[Hit], past: search.PastSearchResult, viewer: Viewer
 ) -> list[Moment]:
     """Merge facts with the turns they rest on, and equal facts of several pages, best first."""
     scores = {hit.turns[0]: hit.score for hit in past.hits}
     facts: dict[int | str, Hit] = {}
     for hit in hits:
-        keys: tuple[int | str, ...] = cited_turns(familiar, hit, viewer)
+        keys: tuple[int | str, ...] = search.cited_turns(familiar, hit, viewer)
         for key in keys or (normal_line(_fact_line(hit)),):
             known = facts.get(key)
             if known is None or _hit_rank(hit) < _hit_rank(known):
@@ -201,7 +198,7 @@ def mark_words(text: str, query: str, *, whole: bool = False) -> list[Piece]:
         query: The query.
         whole: Mark all of it if none of the words occurs, since its meaning was found.
     """
-    excerpt, marks = excerpt_of(text, query)
+    excerpt, marks = search.excerpt_of(text, query)
     pieces, at = [], 0
     for begin, end in marks or ([(0, len(excerpt))] if whole and excerpt else []):
         pieces += [(excerpt[at:begin], False), (excerpt[begin:end], True)]

@@ -13,13 +13,7 @@ from familiar_cli.base.config.channel_kinds import MODES, OF_MODALITY
 from familiar_cli.base.config.home import read_instance
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.times.clock import now, to_zone
-from familiar_cli.context.budget import (
-    MESSAGE_TOKENS,
-    Allowance,
-    Window,
-    percent_of,
-    prompt_allowance,
-)
+from familiar_cli.context import budget
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.passages import Sight, open_gates
 from familiar_cli.context.providers.pins import PinnedMemory
@@ -54,7 +48,7 @@ class TurnSetup(Struct, frozen=True):
 
     channel: Channel
     character: CharacterProvider
-    allowance: Allowance
+    allowance: budget.Allowance
     processors: tuple[str, ...]
     slot: ResolvedSlot
 
@@ -101,7 +95,7 @@ def channel_in(
 ) -> Channel:
     """Return a channel's settings; the tier defaults to one that suits the model's context size."""
     channel = familiar.channel(channel_id, modality)
-    if Window.of(slot or familiar.models.slot()).context_tokens < LARGE_WINDOW:
+    if budget.Window.of(slot or familiar.models.slot()).context_tokens < LARGE_WINDOW:
         return channel
     return channel.with_usual_tier(DEEP, "model's window")
 
@@ -111,7 +105,7 @@ def allowance_in(
     channel: Channel,
     character: Character | None = None,
     slot: ResolvedSlot | None = None,
-) -> Allowance:
+) -> budget.Allowance:
     """Return the token budget of prompts in a channel.
 
     Args:
@@ -126,9 +120,9 @@ def allowance_in(
         *(character or familiar.character()).who(channel.tier),
         max((me.persona(familiar.phrases) for me in familiar.me_in(channel).owners), key=len),
     ]
-    needed = sum(MESSAGE_TOKENS + familiar.counter.count(text) for text in texts if text)
-    window = Window.of(slot or familiar.models.slot())
-    return prompt_allowance(
+    needed = sum(budget.MESSAGE_TOKENS + familiar.counter.count(text) for text in texts if text)
+    window = budget.Window.of(slot or familiar.models.slot())
+    return budget.prompt_allowance(
         channel.budget, mode=channel.mode, window=window, character_tokens=needed
     )
 
@@ -207,7 +201,7 @@ def _of_budget(familiar: Familiar, _: list[Effective]) -> Resolved:
     allowance = allowance_in(familiar, familiar.channel(""))
     yield "budget.total", allowance.total, allowance.source
     for layer, tokens in allowance.layers.items():
-        source = f"{percent_of(layer, allowance.total)} % of budget.total"
+        source = f"{budget.percent_of(layer, allowance.total)} % of budget.total"
         if getattr(familiar.config.budget, layer):
             source = "budget.total"
         elif allowance.widened_tokens and layer is Layer.character:

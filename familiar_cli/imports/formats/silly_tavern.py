@@ -12,16 +12,9 @@ from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.base.text import fold
 from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.base.who.identity import CHARACTERS
-from familiar_cli.imports import contract
+from familiar_cli.imports import contract, conversation
 from familiar_cli.imports.cast import SILLY_TAVERN
 from familiar_cli.imports.chat_times import read_time
-from familiar_cli.imports.conversation import (
-    Program,
-    SourceChat,
-    SourceMessage,
-    build_chat,
-    swipes_of,
-)
 from familiar_cli.imports.foreign_files import as_object, json_line, object_at, read_json, text_at
 from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.source import MAX_LINE_BYTES, Skip, json_lines, read_object, readable_rows
@@ -42,7 +35,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore
 
-_PROGRAM: Final = Program(SILLY_TAVERN)
+_PROGRAM: Final = conversation.Program(SILLY_TAVERN)
 _OF_EXTENSIONS: Final = (b'"qvink_memory"', b'"memory"')  # MessageSummarize, Summarize
 _HEAD_KEYS: Final = frozenset(("user_name", "character_name", "chat_metadata"))
 
@@ -82,7 +75,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem]:
     head = first[0] if first and _is_head(first[0][2]) else None
     began = (value.get("create_date") or value.get("send_date") for *_, value in first)
     about = head[2] if head else {}
-    chat = SourceChat(
+    chat = conversation.SourceChat(
         partial(_lines, source, head),
         name=source.stem,
         began=next(filter(None, began), None),
@@ -94,7 +87,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem]:
     name = text_at(about, "character_name") or source.stem
     if memories := list(_summaries(source, f"Chats with {name}")):
         yield build_memories("SillyTavern", source.stem, memories)
-    yield build_chat(source, reading, _PROGRAM, chat)
+    yield conversation.build_chat(source, reading, _PROGRAM, chat)
 
 
 def _summaries(source: ForeignFile, about: str) -> Iterator[contract.ForeignMemory]:
@@ -118,25 +111,25 @@ def _summaries(source: ForeignFile, about: str) -> Iterator[contract.ForeignMemo
         yield newest
 
 
-def _lines(source: ForeignFile, head: Row | None) -> Iterator[SourceMessage | Skip]:
+def _lines(source: ForeignFile, head: Row | None) -> Iterator[conversation.SourceMessage | Skip]:
     # The header was readable before, so it is again.
     for row in json_lines(source):
         if row != head:
             yield row if isinstance(row, Skip) else _line(*row)
 
 
-def _line(number: int, raw: str, value: dict[str, Any]) -> SourceMessage | Skip:
+def _line(number: int, raw: str, value: dict[str, Any]) -> conversation.SourceMessage | Skip:
     text = value.get("mes")
     if not isinstance(text, str):
         return Skip(number, _no_message(value))
     is_narrator = object_at(value, "extra").get("type") == "narrator"
-    return SourceMessage(
+    return conversation.SourceMessage(
         text,
         "user" if value.get("is_user") else "assistant",
         speaker=text_at(value, "name"),
         time=value.get("send_date"),
         raw=raw,
-        others=swipes_of(value),
+        others=conversation.swipes_of(value),
         hidden=bool(value.get("is_system")),
         line=number,
         aside=not value.get("is_user") and bool(value.get("is_system") or is_narrator),
@@ -213,7 +206,7 @@ def _swipe_texts(
     selection: SourcedTurn, raw: Mapping[str, Any]
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the texts of one turn, with the metadata of each."""
-    texts = swipes_of(raw)
+    texts = conversation.swipes_of(raw)
     if selection.turn.content not in texts:
         date = raw.get("send_date") or iso(selection.turn.at)
         return [(selection.turn.content, {"send_date": date, "extra": raw.get("extra") or {}})]

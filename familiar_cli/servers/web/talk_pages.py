@@ -38,12 +38,7 @@ from familiar_cli.servers import connection
 from familiar_cli.servers.web import asking
 from familiar_cli.servers.web.conversations import MAIN, list_conversations, title_of_channel
 from familiar_cli.servers.web.model_form import missing_model, spare_model
-from familiar_cli.store.history.attachments import (
-    keep_pictures,
-    picture_mark,
-    read_picture,
-    split_pictures,
-)
+from familiar_cli.store.history import attachments
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 
 if TYPE_CHECKING:
@@ -139,7 +134,7 @@ class PageTurn(talk.LiveTurn):
     def _amend(self, trace: Trace) -> Trace:
         """Store a message's pictures just before the message itself."""
         if self.said and not self.said.off_record:
-            keep_pictures(self.root, self._pictures)
+            attachments.keep_pictures(self.root, self._pictures)
         return trace
 
     @property
@@ -199,7 +194,7 @@ def _read_said(
         raise UsageError(f"A message can hold at most {MOST_PICTURES} pictures; nothing was sent")
     words = asking.field_of(form, "text").replace("\r\n", "\n")
     said = Said(
-        "\n".join(filter(None, (words, *map(picture_mark, pictures)))),
+        "\n".join(filter(None, (words, *map(attachments.picture_mark, pictures)))),
         author,
         channel_id,
         source=SOURCE,
@@ -302,7 +297,7 @@ class TalkResponse(Struct, eq=False):
             return "text", list(shown_runs(styler, styler.feed(event)))
         if said and said.remake == "continue" and said.instead_of:
             return "begun", list(shown_runs(styler, styler.feed(said.instead_of.content)))
-        words, pictures = split_pictures(self.turn.root, self.turn.text)
+        words, pictures = attachments.split_pictures(self.turn.root, self.turn.text)
         shown = [(f"attachments/{name}", "picture") for name in pictures]
         return "begun", [*spoken_runs(words), *shown]
 
@@ -405,7 +400,7 @@ def _turn_rows(request: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[
         who = "You" if me.is_me(turn.author) else name
         why = _explain_reply(request.familiar, turn)
         why = why and omit_gone_files(request.familiar, why)
-        words, pictures = split_pictures(request.familiar.paths.root, turn.content)
+        words, pictures = attachments.split_pictures(request.familiar.paths.root, turn.content)
         row = {"turn": turn, "who": who, "words": words, "pictures": pictures, "why": why}
         rows.append({**row, "learned": learned.get(turn.id, [])})
     return rows
@@ -476,7 +471,9 @@ def _live_in(familiar: Familiar, channel_id: str) -> list[PageTurn]:
 
 def send_picture(request: asking.PageRequest) -> asking.Data:
     """Return a picture of a message."""
-    content, media_type = read_picture(request.familiar.paths.root, request.path["name"])
+    content, media_type = attachments.read_picture(
+        request.familiar.paths.root, request.path["name"]
+    )
     if not content:
         raise NotFoundError("This picture is not here")
     return asking.Data(content, media_type)

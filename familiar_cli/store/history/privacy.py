@@ -13,13 +13,7 @@ from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, 
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.who.identity import NEUTRAL, parse_author
 from familiar_cli.base.who.visibility import OWNERS, PUBLIC, PrivacyRules, Viewer, channel_scope
-from familiar_cli.store.history.selection import (
-    only_speaker,
-    only_speakers,
-    people_in,
-    speakers_stamp,
-    spoken_in,
-)
+from familiar_cli.store.history import selection
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.channel import ChannelConfigs
@@ -77,7 +71,7 @@ class _OneToOne(Mapping[str, str]):
         rules = self._rules
         return {
             channel: scope
-            for channel, who in only_speakers(self._history, channel_id).items()
+            for channel, who in selection.only_speakers(self._history, channel_id).items()
             if channel not in rules.private
             and channel not in rules.public
             and (scope := rules.scope_of_person(who.slug)) != PUBLIC
@@ -115,7 +109,7 @@ class Privacy(Struct, frozen=True):
         """
         kinds = self.channels.kinds()
         switches = self.shares, self.owner_shares, self.notes_are_owners
-        stamp = self.own, switches, speakers_stamp(self.history)
+        stamp = self.own, switches, selection.speakers_stamp(self.history)
         kept = self.kept.newest
         if kept is None or kept[0] is not kinds or kept[1] != stamp:
             kept = self.kept.newest = kinds, stamp, self._read_rules()
@@ -131,7 +125,7 @@ class Privacy(Struct, frozen=True):
         )
         parents = {branch.channel_id: branch.parent for branch in self.history.branches()}
         pasts = {channel: _past(channel, parents) for channel in self.channels.private()}
-        people = people_in(self.history, {one for past in pasts.values() for one in past})
+        people = selection.people_in(self.history, {one for past in pasts.values() for one in past})
         kinds, scopes = self.channels.kinds(), {}
         for channel, past in pasts.items():
             slugs = {slug for one in past for slug in people.get(one, ())}
@@ -169,7 +163,7 @@ class Privacy(Struct, frozen=True):
     def of_person(self, accounts: Collection[Author]) -> Viewer:
         """Build the viewer for somebody with these accounts, wherever they have spoken."""
         rules, slugs = self.rules(), {account.slug for account in accounts}
-        people = people_in(self.history, tuple(rules.private))
+        people = selection.people_in(self.history, tuple(rules.private))
         scopes = {scope for one, scope in rules.private.items() if slugs & people.get(one, set())}
         scopes |= set(map(rules.scope_of_person, slugs))
         return Viewer(rules, frozenset(scopes - {PUBLIC}))
@@ -180,7 +174,10 @@ class Privacy(Struct, frozen=True):
 
     def undescribed(self) -> list[str]:
         """Return public channels of no declared kind where only one other person spoke."""
-        rules, people = self.rules(), people_in(self.history, spoken_in(self.history))
+        rules, people = (
+            self.rules(),
+            selection.people_in(self.history, selection.spoken_in(self.history)),
+        )
         return sorted(
             channel
             for channel, slugs in people.items()
@@ -213,7 +210,7 @@ class Privacy(Struct, frozen=True):
         """Tell whether a person makes a group of somebody else's one-to-one conversation."""
         if author is None or author.slug in self.own or self.shares:
             return False
-        _, only = only_speaker(self.history, channel_id)
+        _, only = selection.only_speaker(self.history, channel_id)
         if only is None or only.slug in {author.slug, *self.own}:
             return False
         return not self.channels.declared_kind(channel_id)
@@ -222,12 +219,12 @@ class Privacy(Struct, frozen=True):
         """Return `kind` if the speaker may give it to the channel, else an empty string."""
         if not kind or not check_kind(kind) or self.channels.declared_kind(channel_id):
             return ""
-        has_begun, _ = only_speaker(self.history, channel_id)
+        has_begun, _ = selection.only_speaker(self.history, channel_id)
         if not has_begun:
             return kind
         if author is None or kind not in PRIVATE_KINDS:
             return ""
-        people = people_in(self.history, (channel_id,)).get(channel_id, set())
+        people = selection.people_in(self.history, (channel_id,)).get(channel_id, set())
         same = self.own if author.slug in self.own else frozenset({author.slug})
         return kind if people & same and (kind in SHARED_KINDS or people <= same) else ""
 
@@ -254,7 +251,7 @@ class Privacy(Struct, frozen=True):
 
     def unprompted(self, channel_id: str) -> Viewer:
         """Build the viewer for what the familiar says by itself: before anybody, to the owner."""
-        has_begun, _ = only_speaker(self.history, channel_id)
+        has_begun, _ = selection.only_speaker(self.history, channel_id)
         return self.viewer_in(channel_id, None if has_begun else NEUTRAL)
 
     def _people_alone(
@@ -268,10 +265,10 @@ class Privacy(Struct, frozen=True):
             return frozenset()
         if channel_id == NEUTRAL.platform and author and author.slug in self.own:
             return frozenset({OWNERS})  # their own room, whoever a command spoke as
-        has_begun, only = only_speaker(self.history, channel_id)
+        has_begun, only = selection.only_speaker(self.history, channel_id)
         people = {who.slug for who in (only, author) if who}
         if has_begun and not only:
-            people |= people_in(self.history, (channel_id,)).get(channel_id, set())
+            people |= selection.people_in(self.history, (channel_id,)).get(channel_id, set())
         persons = frozenset(map(rules.scope_of_person, people - self.own or people))
         is_known = not has_begun or only or people <= self.own or channel_id in rules.private
         return persons if len(persons) == 1 and is_known else frozenset()
@@ -286,7 +283,7 @@ class Privacy(Struct, frozen=True):
             return True
         if kind in SHARED_KINDS and kind == self.channels.declared_kind(channel_id):
             return True
-        known = people_in(self.history, (channel_id,)).get(channel_id, set())
+        known = selection.people_in(self.history, (channel_id,)).get(channel_id, set())
         return not known or bool(known & (self.own if author.slug in self.own else {author.slug}))
 
     def check_member(self, channel_id: str, author: Author | None, kind: str = "") -> None:

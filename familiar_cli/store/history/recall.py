@@ -19,15 +19,10 @@ from familiar_cli.base.sqlite import rows_among, transaction
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store import fts
+from familiar_cli.store.history import selection
 from familiar_cli.store.history.events import PLACED, heard_condition, parts_of
 from familiar_cli.store.history.events import parts_condition as in_past
 from familiar_cli.store.history.rows import SELECTED, Turn, to_turn, unpack
-from familiar_cli.store.history.selection import (
-    SourcedTurn,
-    TurnFilter,
-    turns_around,
-    visible_condition,
-)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -64,13 +59,13 @@ class TurnHit(Struct, frozen=True):
 
     turn: Turn
     score: float
-    around: tuple[SourcedTurn, ...]
+    around: tuple[selection.SourcedTurn, ...]
 
 
 def search(
     history: HistoryFile,
     query: str,
-    span: TurnFilter,
+    span: selection.TurnFilter,
     *,
     limit: int = 10,
     neighbours: int = 1,
@@ -96,7 +91,9 @@ def search(
         TurnHit(
             turn,
             score,
-            tuple(turns_around(history, turn, neighbours, neighbours, viewer=span.viewer)),
+            tuple(
+                selection.turns_around(history, turn, neighbours, neighbours, viewer=span.viewer)
+            ),
         )
         for turn, score in turns
     ]
@@ -189,7 +186,7 @@ def _turn_body(row: tuple[int, object]) -> tuple[int, str]:
 
 
 def _ranked_rows(
-    connection: sqlite3.Connection, target: str, span: TurnFilter, limit: int
+    connection: sqlite3.Connection, target: str, span: selection.TurnFilter, limit: int
 ) -> list[tuple[Any, ...]]:
     match, oldest, is_ranked = affordable_query(connection, target)
     where, values = span.where_all(connection)
@@ -216,7 +213,7 @@ def _visible_turns(connection: sqlite3.Connection, viewer: Viewer) -> fts.Visibl
         return None
     if viewer.is_owner and not _has_others(connection, viewer):
         return None
-    where, values = visible_condition(viewer)
+    where, values = selection.visible_condition(viewer)
     seen = f"EXISTS (SELECT 1 FROM turns WHERE turns.id = {{row}} AND {where})"  # noqa: S608
     return fts.sample_visible(connection, "turns_fts", seen, values)
 
@@ -433,7 +430,7 @@ def recall(
             own = _by_words(connection, target, condition, visible)
         spread, is_all = list[int](), False
         if wide:
-            seen = visible_condition(viewer) if visible else None
+            seen = selection.visible_condition(viewer) if visible else None
             spread, is_all = _evenly(connection, condition, seen)
         alike: dict[int, float] = {}
         if near and not is_all:  # turns examined anyway need no search
@@ -549,7 +546,7 @@ def _condition(
     before_id: int | None,
 ) -> tuple[str, list[object]]:
     """Build the SQL condition, and its values, for turns that may be found at all."""
-    may_be_seen, values = visible_condition(viewer)
+    may_be_seen, values = selection.visible_condition(viewer)
     parts = [may_be_seen]
     if channel_id is not None:
         of_past, past = in_past(parts_of(connection, channel_id))

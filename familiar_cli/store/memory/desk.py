@@ -15,14 +15,8 @@ from familiar_cli.base.errors import BadInputError, ConflictError, NotFoundError
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import bullet, newline_of, scan, split_lines
 from familiar_cli.base.text import one_line, typed, unified, whole_line
-from familiar_cli.base.times import clock
+from familiar_cli.base.times import clock, recurrence
 from familiar_cli.base.times.clock import to_utc, to_zone
-from familiar_cli.base.times.recurrence import (
-    Recurrence,
-    last_occurrence,
-    next_occurrence,
-    parse_recurrence,
-)
 from familiar_cli.base.times.when import read_when
 from familiar_cli.store.memory.layout import SCRATCH, TASKS
 from familiar_cli.store.memory.store.files import MISSING
@@ -59,7 +53,7 @@ class Due(Struct, frozen=True):
     written: str
     moment: datetime | None
     has_time: bool
-    rule: Recurrence | None = None
+    rule: recurrence.Recurrence | None = None
 
     def at(self, zone: tzinfo | None) -> datetime | None:
         """Return the due time in UTC. `zone` is the familiar's timezone; None for the system's.
@@ -67,7 +61,7 @@ class Due(Struct, frozen=True):
         A recurrence without a date is due since its last occurrence.
         """
         if self.moment is None and self.rule is not None:
-            return last_occurrence(self.rule, clock.now(), zone)
+            return recurrence.last_occurrence(self.rule, clock.now(), zone)
         return to_utc(self.moment, zone) if self.moment else None
 
     def latest(self, now: datetime, zone: tzinfo | None) -> datetime | None:
@@ -75,7 +69,7 @@ class Due(Struct, frozen=True):
         at = self.at(zone)
         if at is None or at > now or self.rule is None:
             return at if at and at <= now else None
-        return max(at, last_occurrence(self.rule, now, zone, self._first))
+        return max(at, recurrence.last_occurrence(self.rule, now, zone, self._first))
 
     def following(self, now: datetime, zone: tzinfo | None) -> Due | None:
         """Return the next occurrence after both now and this one, or None without a recurrence."""
@@ -113,7 +107,7 @@ def due_in(words: str) -> FoundDue | None:
     parts = found.groups()[:3] if found[1] else found.groups()[3:]
     due, end = _due_from(*parts), found.end()
     named = _RULE.match(words, end)
-    if named and (rule := parse_recurrence(named[1])):
+    if named and (rule := recurrence.parse_recurrence(named[1])):
         due, end = replace(due, rule=rule), named.end()
     return FoundDue(due, found.start(), end)
 
@@ -125,7 +119,7 @@ def _find_rule(words: str) -> FoundDue | None:
         shortest = 2 if match[1] else len(said)  # an `@` may precede other words
         for count in range(len(said), shortest - 1, -1):
             text = " ".join(said[:count])
-            if rule := parse_recurrence(text):
+            if rule := recurrence.parse_recurrence(text):
                 due = Due(text, None, has_time=rule.hour is not None, rule=rule)
                 end = match.start(1) + len(text) if match[1] else match.end()
                 return FoundDue(due, match.start(), end)
@@ -140,7 +134,7 @@ def parse_due(text: str, now: datetime, zone: tzinfo | None) -> Due:
     Raises:
         UsageError: Not a valid time; see `when.read_when`.
     """
-    if rule := parse_recurrence(text):
+    if rule := recurrence.parse_recurrence(text):
         today = to_zone(now, zone).date()
         return _due_by(rule.anchored(today), now, zone, now if rule.is_counted else today)
     result = read_when(text, now, zone, ahead=True)
@@ -153,9 +147,11 @@ def parse_due(text: str, now: datetime, zone: tzinfo | None) -> Due:
     return Due(shown, moment, has_time=True)
 
 
-def _due_by(rule: Recurrence, after: datetime, zone: tzinfo | None, first: date | None) -> Due:
+def _due_by(
+    rule: recurrence.Recurrence, after: datetime, zone: tzinfo | None, first: date | None
+) -> Due:
     """Return the first occurrence of a rule after a moment."""
-    moment = next_occurrence(rule, after, zone, first)
+    moment = recurrence.next_occurrence(rule, after, zone, first)
     due = due_of(moment, zone)
     if rule.hour is None and not rule.is_counted and due.moment:
         due = Due(due.moment.date().isoformat(), due.moment, has_time=False)

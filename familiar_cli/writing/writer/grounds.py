@@ -14,15 +14,8 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.languages import ENGLISH, SLOTS, Phrases, heading_in, section_key
 from familiar_cli.base.text import fold, slugify
 from familiar_cli.base.times.clock import to_zone
+from familiar_cli.base.who import visibility
 from familiar_cli.base.who.identity import NO_LABELS, Author, Labels, Me, title_of_account
-from familiar_cli.base.who.visibility import (
-    OWNERS,
-    PUBLIC,
-    SHARED,
-    PrivacyRules,
-    Viewer,
-    split_scope,
-)
 from familiar_cli.store import fts
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import check_alias
@@ -86,7 +79,7 @@ def split_steps(
         yield tuple(held)
 
 
-def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
+def by_privacy(turns: Sequence[Turn], rules: visibility.PrivacyRules) -> tuple[Batch, ...]:
     """Split turns into a public batch, one of the owner's, and one for each other private scope.
 
     What the owner said goes to plain paths, like what is public: its lines are as private as the
@@ -96,13 +89,13 @@ def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
     """
     result: dict[str, list[Turn]] = {}
     for turn in sorted(turns, key=lambda turn: (turn.at, turn.id)):
-        scope = PUBLIC if rules.shares else rules.scope_of_turn(turn)
+        scope = visibility.PUBLIC if rules.shares else rules.scope_of_turn(turn)
         result.setdefault(scope, []).append(turn)
     return tuple(
         Batch(
             turns=tuple(of_one),
-            private=None if scope in {PUBLIC, OWNERS} else scope,
-            viewer=Viewer(rules, frozenset({scope} - {PUBLIC})),
+            private=None if scope in {visibility.PUBLIC, visibility.OWNERS} else scope,
+            viewer=visibility.Viewer(rules, frozenset({scope} - {visibility.PUBLIC})),
         )
         for scope, of_one in result.items()
     )
@@ -246,7 +239,7 @@ def slot_of(at: datetime, zone: tzinfo | None) -> str:
     return f"{local:%Y-%m-%d}-{SLOTS[local.hour // _HOURS]}"
 
 
-def session_path(slot: str, scope: str = PUBLIC) -> str:
+def session_path(slot: str, scope: str = visibility.PUBLIC) -> str:
     """Return the session file of a slot, public or for a private scope."""
     return layout.path_in_scope(f"{layout.SESSIONS_DIR}/{slot}.md", scope)
 
@@ -258,7 +251,7 @@ def session_title(rel_path: str, phrases: Phrases = ENGLISH) -> str:
 
 
 def session_files(
-    turns: Iterable[Turn], zone: tzinfo | None, scope: str = PUBLIC
+    turns: Iterable[Turn], zone: tzinfo | None, scope: str = visibility.PUBLIC
 ) -> dict[str, tuple[int, ...]]:
     """Return the session files for turns of a scope, each with its turns' ids."""
     result: dict[str, list[int]] = {}
@@ -272,7 +265,7 @@ def own_session(rel_path: str, batch: Batch, text: str | None) -> str:
     if batch.private is not None or batch.viewer.is_owner:
         return rel_path
     is_hidden = text and not visible_lines.visible_in(text, batch.viewer, rel_path)
-    return layout.path_in_scope(rel_path, SHARED) if is_hidden else rel_path
+    return layout.path_in_scope(rel_path, visibility.SHARED) if is_hidden else rel_path
 
 
 _STEM_CHARS: Final = 4
@@ -313,7 +306,11 @@ def stems_of(text: str) -> frozenset[str]:
 
 
 def seen_of(
-    text: str, rel_path: str, viewer: Viewer, numbering: memory_lines.Numbering, phrases: Phrases
+    text: str,
+    rel_path: str,
+    viewer: visibility.Viewer,
+    numbering: memory_lines.Numbering,
+    phrases: Phrases,
 ) -> str:
     """Return the current lines of a file that a viewer may see, with dates."""
     seen = without_ended(visible_lines.visible_in(text, viewer, rel_path))
@@ -485,7 +482,7 @@ class Grounds(Struct, frozen=True, dict=True):
 
     def session_path(self, rel_path: str) -> str:
         """Return the session file of the batch that stands for a plain path."""
-        scope = self.batch.private or PUBLIC
+        scope = self.batch.private or visibility.PUBLIC
         return next(
             (path for path in self.sessions if layout.path_without_scope(path) == rel_path),
             layout.path_in_scope(rel_path, scope),
@@ -506,7 +503,7 @@ class Grounds(Struct, frozen=True, dict=True):
         if heading_in(section) == "wishes":
             return visible_lines.private_wishes_heading(scope, self.phrases)
         return visible_lines.private_heading(
-            self.channel_label or split_scope(scope)[1], scope, self.phrases
+            self.channel_label or visibility.split_scope(scope)[1], scope, self.phrases
         )
 
     def without_day(self, text: str, rel_path: str) -> str:

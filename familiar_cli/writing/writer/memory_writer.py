@@ -24,14 +24,7 @@ from familiar_cli.store.memory.aliases import Aliases
 from familiar_cli.store.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, pass_trailers
 from familiar_cli.sync import turns_outgoing as outgoing
 from familiar_cli.sync.turns_outgoing import ALL, UnreadFilter
-from familiar_cli.writing.review.pending import (
-    Draft,
-    FileChange,
-    PlannedFile,
-    ReviewPlan,
-    Why,
-    stage_plan,
-)
+from familiar_cli.writing.review import pending
 from familiar_cli.writing.writer.applying import StepOutcome, applied_to, commit_step
 from familiar_cli.writing.writer.contract import (
     Batch,
@@ -244,7 +237,7 @@ class _WriterPass:
         quiet = timedelta(seconds=settings.quiet_gap_s)
         self._fresh = {} if newest else outgoing.fresh_exchanges(self._history, now() - quiet)
         self._first_id, self._may_move = 0, True
-        self.draft = Draft(self._store)
+        self.draft = pending.Draft(self._store)
         self._is_weak = False
         self.report = WriterReport(new_run_id())
         self.aliases = Aliases(self._store)
@@ -384,7 +377,7 @@ class _WriterPass:
         """From now on, only propose lines that the turns support, for review."""
         self._is_weak, will = True, "would wait" if self._mode == "dry_run" else "waits"
         if self._mode == "apply":
-            self._mode, self.draft = "review", Draft(self._store)
+            self._mode, self.draft = "review", pending.Draft(self._store)
         self.report.notices.append(
             f"{self._model.name} is too weak to write on its own: it only proposes what the turns "
             f"themselves say, which {will} for review."
@@ -427,7 +420,7 @@ class _WriterPass:
             if self._may_move:
                 tx.write(WRITER_JSON, self._marker(piece))
             if applied.has_held:
-                stage_plan(tx, self._store, self._held_plan(piece, applied))
+                pending.stage_plan(tx, self._store, self._held_plan(piece, applied))
 
         message = f"turns {piece[0].id}-{piece[-1].id}, run {self.report.run}"
         applied = commit_step(self._store, verdicts, message, self.report.run, also)
@@ -437,20 +430,20 @@ class _WriterPass:
     def _keep_plan(self, piece: Sequence[Turn]) -> None:
         """Store the plan of the whole pass so far, so that its turns count as read."""
         if self.draft:
-            files = tuple(PlannedFile(f.rel_path, f.before, f.after) for f in self.draft)
+            files = tuple(pending.PlannedFile(f.rel_path, f.before, f.after) for f in self.draft)
             plan = self._plan(self.report.run, "review", (self._first_id, piece[-1].id), files)
             trailers = pass_trailers(self.report.run)
             with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}", trailers=trailers) as tx:
-                stage_plan(tx, self._store, plan)
+                pending.stage_plan(tx, self._store, plan)
                 if self._may_move:
                     tx.write(WRITER_JSON, self._marker(piece))
             self.report.pending = plan.id
         self._move(piece)
 
-    def _held_plan(self, piece: Sequence[Turn], applied: StepOutcome) -> ReviewPlan:
+    def _held_plan(self, piece: Sequence[Turn], applied: StepOutcome) -> pending.ReviewPlan:
         made = {file.rel_path: file.after for file in applied.draft}
         files = tuple(
-            PlannedFile(f.rel_path, made.get(f.rel_path, f.before), f.after)
+            pending.PlannedFile(f.rel_path, made.get(f.rel_path, f.before), f.after)
             for f in applied.held
             if f.after != made.get(f.rel_path, f.before)
         )
@@ -460,10 +453,14 @@ class _WriterPass:
         return self._plan(name, "held", (piece[0].id, piece[-1].id), files)
 
     def _plan(
-        self, name: str, why: Why, turns: tuple[int, int], files: tuple[PlannedFile, ...]
-    ) -> ReviewPlan:
+        self,
+        name: str,
+        why: pending.Why,
+        turns: tuple[int, int],
+        files: tuple[pending.PlannedFile, ...],
+    ) -> pending.ReviewPlan:
         at = iso(now())
-        return ReviewPlan(name, self.report.run, at, why, self._model.name, turns, files)
+        return pending.ReviewPlan(name, self.report.run, at, why, self._model.name, turns, files)
 
     def _marker(self, piece: Sequence[Turn]) -> str:
         return marker_text(self.report.run, piece, instance=self._own)
@@ -529,7 +526,7 @@ def _pass_outcome(report: WriterReport, mode: Mode) -> Any:  # noqa: ANN401
     return "review" if report.pending else "nothing"
 
 
-def _add_changes(change: FileChange | None, new: FileChange) -> FileChange:
+def _add_changes(change: pending.FileChange | None, new: pending.FileChange) -> pending.FileChange:
     if change is None:
         return new
     return replace(change, added=change.added + new.added, removed=change.removed + new.removed)
