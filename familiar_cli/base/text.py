@@ -15,6 +15,7 @@ import difflib
 import os
 import re
 import unicodedata
+from _blake2 import blake2b  # `hashlib` has it, and loads OpenSSL first
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -227,6 +228,17 @@ def sha256_of(content: str | bytes) -> str:
 
     raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return hashlib.sha256(raw).hexdigest()
+
+
+def digest_of(content: str | bytes, size: int) -> bytes:
+    """Return a digest of a text as UTF-8, or of bytes; for keys and stamps of our own.
+
+    Args:
+        content: What it tells apart.
+        size: Its length, in bytes.
+    """
+    raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return blake2b(raw, digest_size=size).digest()
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, tzinfo
 from functools import cache
-from hashlib import blake2b
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import digest_of
 from familiar_cli.imports.cards import Card
 from familiar_cli.imports.cast import Cast, SpeakerRole
 from familiar_cli.imports.lorebook import Lorebook
@@ -90,7 +90,7 @@ class ForeignMessage(Struct, frozen=True):
     def fingerprint(self) -> bytes:
         """A digest of speaker, time and words as the source has them."""
         said = f"{self.role != 'assistant'}\0{self.speaker}\0{self.stated}\0{self.text}"
-        return blake2b(said.encode("utf-8", errors="surrogatepass"), digest_size=16).digest()
+        return digest_of(said, 16)
 
 
 class Reading(Struct, frozen=True):

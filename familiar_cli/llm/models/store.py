@@ -6,7 +6,6 @@ there. `broken_files` reads every byte, for a disk that lies.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -27,6 +26,8 @@ BLOCK_BYTES = 1024 * 1024
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of the file at `path`, in hex."""
+    import hashlib  # noqa: PLC0415  # loads OpenSSL
+
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

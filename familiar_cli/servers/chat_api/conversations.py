@@ -8,7 +8,6 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -20,6 +19,7 @@ from familiar_cli.actions.talk.change_turns import EDIT, edit_turn
 from familiar_cli.actions.talk.served_log import SOURCE
 from familiar_cli.base.files import remove
 from familiar_cli.base.sqlite import connect_derived, is_useless, transaction
+from familiar_cli.base.text import digest_of
 from familiar_cli.base.times.clock import elapsed_s, now, to_ms
 from familiar_cli.base.who.identity import MAX_ID_CHARS, Author
 from familiar_cli.base.who.visibility import OWNER
@@ -129,8 +129,7 @@ def _line_hash(role: str, text: str) -> int:
     words = normal_words(text)
     if role == "assistant":
         words = words[:_BEGINNING]
-    digest = blake2b(f"{role}\n{words}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+    return int.from_bytes(digest_of(f"{role}\n{words}", 8), "big", signed=True)
 
 
 KNOWN_FILE: Final = "served.sqlite"

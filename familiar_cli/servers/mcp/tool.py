@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import groupby
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from familiar_cli.actions.memory.write_memories import ReadVersions, checksum_of, place_for
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
-from familiar_cli.base.text import fold, framed, harmless, largest_fit, unfenced
+from familiar_cli.base.text import digest_of, fold, framed, harmless, largest_fit, unfenced
 from familiar_cli.base.times.clock import in_zone
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.store.history.rows import Turn
@@ -408,8 +407,7 @@ def _check_stamp(arguments: Arguments, answer: Answer) -> None:
 
 def _key(tool: str, arguments: Arguments) -> str:
     asked = {name: value for name, value in arguments.items() if name != "cursor"}
-    words = json.dumps([tool, asked], sort_keys=True).encode()
-    return blake2b(words, digest_size=_KEY_BYTES).hexdigest()
+    return digest_of(json.dumps([tool, asked], sort_keys=True), _KEY_BYTES).hex()
 
 
 def _encode_cursor(key: str, cursor: Cursor, stamp: str) -> str:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
 from typing import Any, Final
 
+from familiar_cli.base.text import digest_of
 from familiar_cli.store.history.rows import Turn
 
 Account = tuple[str | None, str | None]
@@ -107,4 +107,4 @@ def stated_id(value: Mapping[str, Any]) -> str:
 def identity_of(channel_id: str, fingerprint: bytes) -> bytes:
     """Return the key by which a channel's line is recognised."""
     channel = channel_id.encode("utf-8", errors="surrogatepass")
-    return blake2b(channel + b"\0" + fingerprint, digest_size=16).digest()
+    return digest_of(channel + b"\0" + fingerprint, 16)

@@ -9,7 +9,6 @@ import atexit
 import os
 import shutil
 import threading
-from _blake2 import blake2b  # `hashlib` has it, and loads OpenSSL first
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -23,6 +22,7 @@ from msgspec import Struct
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import locked
+from familiar_cli.base.text import digest_of
 from familiar_cli.base.times.clock import check_work_limit
 from familiar_cli.store.fts import STOP_WORDS
 from familiar_cli.store.search.types import EmbedderError
@@ -217,7 +217,7 @@ def projection_version(model: str) -> str:
     path = PROJECTIONS_DIR / f"{model}.npy"
     if not path.is_file():
         return f"{TOKENS_VERSION}-whole"
-    return f"{TOKENS_VERSION}-{blake2b(path.read_bytes(), digest_size=6).hexdigest()}"
+    return f"{TOKENS_VERSION}-{digest_of(path.read_bytes(), 6).hex()}"
 
 
 _PAD: Final = "[PAD]"

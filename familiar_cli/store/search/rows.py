@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.base.sqlite import transaction
+from familiar_cli.base.text import digest_of
 from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.front_matter import is_pinned
 from familiar_cli.store.memory.pages.lines import blank_spans
@@ -301,8 +301,7 @@ class _Chunks(Struct, frozen=True):
         return self.spans[-1][1] if self.spans else 0
 
     def _key(self, span: TextSpan, text: str) -> bytes:
-        read = chunking.embedding_text(self._above(span.heading), text)
-        return hashlib.blake2b(read.encode("utf-8", "replace"), digest_size=KEY_BYTES).digest()
+        return digest_of(chunking.embedding_text(self._above(span.heading), text), KEY_BYTES)
 
     def _with_vectors(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         keys = [row[11] for row in rows]  # empty for a passage

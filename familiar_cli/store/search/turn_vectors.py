@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +19,7 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import LockedError
 from familiar_cli.base.files import check_own, locked, remove
+from familiar_cli.base.text import digest_of
 from familiar_cli.store.fts import words
 from familiar_cli.store.search import token_vectors
 from familiar_cli.store.search.embedder import Encoded, read_passages, read_queries, token_version
@@ -457,6 +457,4 @@ def _differing_bits(
 
 
 def _text_hash(text: str) -> int:
-    return int.from_bytes(
-        blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little"
-    )
+    return int.from_bytes(digest_of(text, 8), "little")

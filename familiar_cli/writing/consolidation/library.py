@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import read_record, write_record
-from familiar_cli.base.text import sha256_of
+from familiar_cli.base.text import digest_of, sha256_of
 from familiar_cli.base.who.visibility import NOBODY, SHARED, Viewer
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.visible_lines import as_private, as_public, visible_in
@@ -278,7 +277,7 @@ def stamp_of(entries: Iterable[MemoryEntry]) -> str:
         if entry.stamp is None or not entry.stamp.settled:
             return ""
         rows.append(f"{entry.rel_path}\0{entry.stamp[:3]}\0")
-    return blake2b("".join(rows).encode(), digest_size=16).hexdigest()
+    return digest_of("".join(rows), 16).hex()
 
 
 class LibraryFile(Struct, frozen=True):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Final
 
 from familiar_cli.base.markdown import scan, without_marker
-from familiar_cli.base.text import counted, sha256_of
+from familiar_cli.base.text import counted, digest_of, sha256_of
 from familiar_cli.store.fts import is_unspaced, words
 from familiar_cli.store.memory.aliases import names_of, slug_in
 from familiar_cli.store.memory.layout import SELF_DIR
@@ -105,8 +104,7 @@ class Sketches:
             return np.empty(0, dtype=np.uint64)
         known = self._words
         for word in set(listed).difference(known):
-            raw = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-            known[word] = int.from_bytes(raw, "little")
+            known[word] = int.from_bytes(digest_of(word, 8), "little")
         numbers = np.fromiter(map(known.__getitem__, listed), np.uint64, len(listed))
         count = len(listed) - _RUN + 1
         mixed = sum(numbers[at : at + count] * self._factors[at] for at in range(_RUN))

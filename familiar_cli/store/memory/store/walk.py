@@ -8,18 +8,18 @@ import math
 import os
 import re
 import stat
-from _blake2 import blake2b  # `hashlib` has it, and loads OpenSSL first
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError, LimitError, TooManyResultsError, UsageError
 from familiar_cli.base.files import patiently, stamp_of
+from familiar_cli.base.text import digest_of
 from familiar_cli.base.times.clock import stopwatch_s, wall_ns
 from familiar_cli.store.memory.store.files import (
     MAX_READ_BYTES,
@@ -256,14 +256,11 @@ class Listing(Struct, frozen=True):
 
     def digest(self) -> str:
         """Return a stamp of the tree's signatures."""
-        result = blake2b(digest_size=16)
+        signatures: list[list[Any]] = [[one.rel_path for one in self.closed]]
         for prefix, names, seen in self.folders:
-            result.update(marshal.dumps([prefix, *names], _FORMAT))
-            result.update(marshal.dumps([status.st_size for status in seen], _FORMAT))
-            result.update(marshal.dumps([status.st_mtime_ns for status in seen], _FORMAT))
-            result.update(marshal.dumps([status.st_ctime_ns for status in seen], _FORMAT))
-        result.update(marshal.dumps([one.rel_path for one in self.closed], _FORMAT))
-        return result.hexdigest()
+            signatures += [prefix, *names], [one.st_size for one in seen]
+            signatures += [one.st_mtime_ns for one in seen], [one.st_ctime_ns for one in seen]
+        return digest_of(marshal.dumps(signatures, _FORMAT), 16).hex()
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield path and signature of each plain file that can be part of a memory."""
