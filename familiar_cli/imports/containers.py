@@ -320,7 +320,7 @@ def open_container(raw: bytes, *, origin: str) -> CardFile:
     """
     if raw.startswith(SIGNATURE):
         return _open_png(raw, origin)
-    if _is_webp(raw):
+    if raw.startswith(b"RIFF") and raw[8:12] == b"WEBP":
         return _open_exif(_webp_exif(raw), "webp", origin)
     text = _as_text(raw)
     if text is None or raw.startswith(b"PK"):
@@ -521,10 +521,6 @@ def _as_text(raw: bytes) -> str | None:
     except ValueError:
         return None
     return None if "\0" in text else text
-
-
-def _is_webp(raw: bytes) -> bool:
-    return raw.startswith(b"RIFF") and raw[8:12] == b"WEBP"
 
 
 def _what_it_is(raw: bytes) -> str:

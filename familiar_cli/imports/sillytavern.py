@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field
 
 from familiar_cli.base import errors
-from familiar_cli.base.files import directories_in
+from familiar_cli.base.files import directories_in, is_directory, is_plain
 from familiar_cli.base.text import fold, sha256_of, typed
 from familiar_cli.imports import foreign_files
 from familiar_cli.imports.cards import Card, original_file
@@ -218,9 +218,9 @@ class _FolderScan:
 
     def top(self) -> None:
         for entry in self._entries(self._root, "other"):
-            if entry.name in (*_PLACES, _CHATS) and _is_dir(entry):
+            if entry.name in (*_PLACES, _CHATS) and is_directory(entry.path):
                 self._place(entry)
-            elif entry.name == "settings.json" and _is_file(entry):
+            elif entry.name == "settings.json" and is_plain(entry.path):
                 self._note(entry, "settings")
             elif entry.name == "backups":
                 self._note(entry, "backup", "backup copies are not read")
@@ -232,7 +232,7 @@ class _FolderScan:
             self._all(place, *_PLACES[place.name])
             return
         for entry in self._entries(place, "chat"):
-            if _is_dir(entry):
+            if is_directory(entry.path):
                 self._all(entry, "chat", {".jsonl"})
             else:
                 self._note(entry, "chat", "it is not in a character's directory")
@@ -240,9 +240,9 @@ class _FolderScan:
     def _all(self, directory: os.DirEntry[str], kind: Kind, suffixes: Iterable[str]) -> None:
         for entry in self._entries(directory, kind):
             suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122  # a name, not a path
-            if _is_dir(entry):
+            if is_directory(entry.path):
                 self._note(entry, "other", "a directory")
-            elif not _is_file(entry):
+            elif not is_plain(entry.path):
                 self._note(entry, kind, "not a plain file")
             elif suffix not in suffixes:
                 target = ", ".join(sorted(suffixes))
@@ -279,14 +279,6 @@ class _FolderScan:
         path = Path(entry)
         rel_path = path.relative_to(self._root).as_posix()
         self.found.append(FoundFile(path, rel_path, kind, reason))
-
-
-def _is_dir(entry: os.DirEntry[str]) -> bool:
-    return os.path.isdir(entry.path)  # noqa: PTH112  # unlike the entry's own, it never raises
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    return os.path.isfile(entry.path)  # noqa: PTH113  # as above
 
 
 class CharacterGroup(Struct, frozen=True):

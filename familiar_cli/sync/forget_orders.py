@@ -88,11 +88,6 @@ class UnfinishedOrder(Struct, frozen=True):
     built_on: tuple[str, ...] = ()
 
 
-def unfinished_forgetting(paths: FamiliarPaths) -> UnfinishedOrder | None:
-    """Return the order that is being carried out, or was cut off; None if there is none."""
-    return read_record(paths.forgetting, UnfinishedOrder)
-
-
 def people_pages(memory: MemoryStore) -> Iterator[tuple[str, str]]:
     """Yield the slug and the text of each person's file."""
     for entry in memory.walk(layout.PEOPLE_DIR, missing_ok=True).files:
@@ -390,7 +385,7 @@ def finish_forgetting(place: Callable[[], ForgetPlace], paths: FamiliarPaths) ->
             held.enter_context(_only_one_order(paths))
         except LockedError:
             return False
-        begun = unfinished_forgetting(paths)
+        begun = read_record(paths.forgetting, UnfinishedOrder)
         if begun is None and not paths.forgetting.exists():  # done meanwhile
             return True
         if begun is None:

@@ -227,7 +227,7 @@ class Consolidation:
             for file in report.done
         ]
         events = [
-            _held_event(CONSOLIDATING, f"{period} awaits review: {plan}", plan)
+            Event("held", f"{period} awaits review: {plan}", CONSOLIDATING, {"plan_id": plan})
             for period, plan in report.held.items()
         ]
         return [*made, *events, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
@@ -249,7 +249,7 @@ class Consolidation:
         if digest.outcome == "made":
             return [Event("made", message, command, {"rel_path": digest.rel_path}), *notes]
         if digest.outcome == "held":
-            return [_held_event(command, message, digest.plan_id), *notes]
+            return [Event("held", message, command, {"plan_id": digest.plan_id}), *notes]
         return [Event("note", message, command), *notes]
 
     def _states(
@@ -345,10 +345,6 @@ def day_named(familiar: Familiar, name: str | None) -> date:
     if name is None:
         return periods.day_at(clock.now(), familiar.zone, cutoff_hour)
     return read_day(name, clock.now() - timedelta(hours=cutoff_hour), familiar.zone)
-
-
-def _held_event(command: str, message: str, plan_id: str) -> Event:
-    return Event("held", message, command, {"plan_id": plan_id})
 
 
 def _find_digest(set_to: DistillSettings, name: digests.Name) -> digests.Digest:

@@ -102,26 +102,20 @@ def search_everything(
             problems.append(f"{error}. {error.hint or ''}".strip())
     if past and not options.within:
         try:
-            turns = _search_turns(familiar, query, options)
+            turns = search.search_past(
+                familiar,
+                query,
+                k=_LOOKED_AT,
+                method="lexical" if options.method in {"lexical", "grep"} else "auto",
+                since=options.since,
+                until=options.until,
+                viewer=options.viewer,
+            )
         except FamiliarError as error:
             problems.append(f"{error}. {error.hint or ''}".strip())
     made = _rank_moments(familiar, lines.hits, turns, options.viewer)
     moments = tuple(_with_neighbours(familiar, made, options))
     return FoundMoments(moments, lines.named, lines, turns, tuple(dict.fromkeys(problems)))
-
-
-def _search_turns(
-    familiar: Familiar, query: str, options: SearchOptions
-) -> search.PastSearchResult:
-    return search.search_past(
-        familiar,
-        query,
-        k=_LOOKED_AT,
-        method="lexical" if options.method in {"lexical", "grep"} else "auto",
-        since=options.since,
-        until=options.until,
-        viewer=options.viewer,
-    )
 
 
 def _rank_moments(

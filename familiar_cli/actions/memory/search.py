@@ -232,7 +232,14 @@ def search_past(
 
     scores = scores_of_turns(turns, query, speaker=speaker, zone=familiar.zone)
     hits = [
-        _past_hit(familiar, one.turn, score, speaker(one.turn))
+        PastHit(
+            (one.turn.id, one.turn.id),
+            one.turn.channel_id,
+            to_zone(one.turn.at, familiar.zone),
+            speaker(one.turn),
+            one.turn.content,
+            round(score, 4),
+        )
         for one, score in zip(turns, scores, strict=True)
     ]
     wanted = [
@@ -246,17 +253,6 @@ def search_past(
     is_counted = viewer.is_owner and method != "lexical"  # it tells how much others have said
     waiting = familiar.finder.turns_without_vector() if is_counted else 0
     return PastSearchResult(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)
-
-
-def _past_hit(familiar: Familiar, turn: Turn, score: float, speaker: str) -> PastHit:
-    return PastHit(
-        (turn.id, turn.id),
-        turn.channel_id,
-        to_zone(turn.at, familiar.zone),
-        speaker,
-        turn.content,
-        round(score, 4),
-    )
 
 
 _MOST_SAID: Final = 50

@@ -107,10 +107,6 @@ def _accounts(familiar: Familiar, person: str) -> list[Author]:
     return [Author.from_slug(one) for one in sorted(slugs)]
 
 
-def _make_run(familiar: Familiar, order: ForgetOrder) -> ForgetRun:
-    return ForgetRun(familiar.forget_place, order)
-
-
 def _report_of(familiar: Familiar, forgetting: ForgetRun, *, dry_run: bool) -> ForgetReport:
     """Report what is erased."""
     changes, settings = forgetting.changes(), forgetting.settings()
@@ -168,7 +164,7 @@ def forget_person(
         name if ":" in name else f"{familiar.instance.id}:{number}"
         for number, name in familiar.turn_names(others).items()
     ]
-    forgetting = _make_run(familiar, ForgetOrder.for_accounts(accounts, names))
+    forgetting = ForgetRun(familiar.forget_place, ForgetOrder.for_accounts(accounts, names))
     is_known = any(o.covers(a) for o in orders_of(familiar.history) for a in accounts)
     if not (forgetting.found.turns or forgetting.changes() or is_known):
         raise NotFoundError(
@@ -187,7 +183,7 @@ def carry_out_order(familiar: Familiar, order: ForgetOrder, built_on: Collection
     Args:
         built_on: Versions of the memory in which it was carried out.
     """
-    _make_run(familiar, order).carry_out(built_on)
+    ForgetRun(familiar.forget_place, order).carry_out(built_on)
 
 
 def carry_out_known_orders(familiar: Familiar) -> int:
@@ -225,7 +221,7 @@ def export_person(
             f"{str(target)!r} is not empty; nothing was written", hint="Choose a new directory."
         )
     accounts = _accounts(familiar, person)
-    forgetting = _make_run(familiar, ForgetOrder.for_accounts(accounts))
+    forgetting = ForgetRun(familiar.forget_place, ForgetOrder.for_accounts(accounts))
     changes = forgetting.changes()
     if not (forgetting.found.turns or changes):
         raise NotFoundError(

@@ -18,7 +18,6 @@ from familiar_cli.imports.source import ForeignFile, Skip, array_objects
 from familiar_cli.imports.written_times import in_ascii_digits, read_day, read_stamp
 
 _PROGRAM: Final = Program("gemini")
-_ACTIVITY: Final = "gemini-apps"
 _ID_CHARS: Final = 16
 _PRODUCT: Final = re.compile(r"\b(?:Gemini|Bard)\b")  # in any language: `Gemini-Apps`
 _NBSP: Final = "\u00a0"  # in HTML it follows the word for asking

@@ -40,17 +40,12 @@ _OF_EXTENSIONS: Final = (b'"qvink_memory"', b'"memory"')  # MessageSummarize, Su
 _HEAD_KEYS: Final = frozenset(("user_name", "character_name", "chat_metadata"))
 
 
-def _is_line(value: Mapping[str, Any]) -> bool:
-    """Tell whether a line is a message or a chat header."""
-    return "mes" in value or _is_head(value)
-
-
 def _is_head(value: Mapping[str, Any]) -> bool:
     return "mes" not in value and not _HEAD_KEYS.isdisjoint(value)
 
 
 def _sniff(source: ForeignFile) -> contract.Sighting:
-    if source.shape == "object" and _is_line(source.first):
+    if source.shape == "object" and ("mes" in source.first or _is_head(source.first)):
         return contract.certain_if(source.first, "", "chat", "memories")
     settings = _settings(source)
     is_backup = settings is source.value

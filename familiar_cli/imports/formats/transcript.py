@@ -74,7 +74,7 @@ def _sniff(source: ForeignFile) -> contract.Sighting:
 
 
 def _read(source: ForeignFile, reading: contract.Reading) -> Iterator[contract.ForeignChat]:
-    shape = survey_transcript(source, reading)
+    shape = _Survey(source, reading).shape()
     if shape is None:
         raise BadInputError(f"{source.name!r} is text, not a chat", hint=_HINT)
 
@@ -151,15 +151,6 @@ class TranscriptShape(Struct, frozen=True):
         styles = " and ".join(f"`{style.replace('**', '', 1)}`" for style in sorted(self.styles))
         what = "a text export of Discord" if self.is_export else f"a transcript with {styles}"
         return f"{what}, {_ORDER_NAMES[self.order]}" if self.numbered_dates else what
-
-
-def survey_transcript(source: ForeignFile, reading: contract.Reading) -> TranscriptShape | None:
-    """Infer the layout of a transcript; None if the file does not look like one.
-
-    Raises:
-        RefusedError: The order of its dates is ambiguous.
-    """
-    return _Survey(source, reading).shape()
 
 
 class _Survey:

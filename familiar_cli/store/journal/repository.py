@@ -278,7 +278,7 @@ def _decode_rows(rows: Iterable[bytes], *, skip_bad: bool) -> dict[str, Entry]:
     entries = {}
     for row in rows:
         mode, _, named = row[: -_ID_BYTES - 1].partition(b" ")
-        name = _entry_text(named)
+        name = named.decode("utf-8", errors="surrogateescape")
         if "/" in name or name in _NO_NAMES:
             if skip_bad:
                 continue
@@ -505,10 +505,6 @@ def _place_of(content: bytes, key: bytes) -> int:
 
 def _encode_name(name: str) -> bytes:
     return name.encode("utf-8", errors="surrogateescape")
-
-
-def _entry_text(name: bytes) -> str:
-    return name.decode("utf-8", errors="surrogateescape")
 
 
 _KEPT_TREES = 64  # cached in memory

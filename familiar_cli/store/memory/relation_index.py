@@ -225,7 +225,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
             GraphPage(path, titles[path])
             if path in titles
             else GraphPage(
-                path, _without_suffix(path).rpartition("/")[2], exists=self._is_file(path)
+                path, path.removesuffix(_SUFFIX).rpartition("/")[2], exists=self._is_file(path)
             )
             for path in rel_paths
         ]
@@ -367,7 +367,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         public = visible_in(text, NOBODY, path)
         row = (path, signature, title_of(public, path), same)
         database.execute("INSERT INTO pages VALUES (?, ?, ?, ?)", row)
-        keys = {fold(_without_suffix(path).rpartition("/")[2])}
+        keys = {fold(path.removesuffix(_SUFFIX).rpartition("/")[2])}
         if not same:
             is_person = path.startswith(f"{PEOPLE_DIR}/")
             named = names_of(text) if is_person else (row[2], *listed_aliases(public))
@@ -411,7 +411,3 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
                         look = os.stat(os.path.join(self._root, *below.split("/")))
                         directories[below] = page_signature(look, looked_ns)
         return result, directories
-
-
-def _without_suffix(rel_path: str) -> str:
-    return rel_path.removesuffix(_SUFFIX)

@@ -155,7 +155,7 @@ def _has_passed(statement: Statement, note: MemoryText, options: Options) -> boo
 
     A line without a date is at most as new as the last change of its file.
     """
-    day = _written_day(statement, note)
+    day = statement.day or note.modified.date()
     if (options.today - day).days <= _GRACE_DAYS:
         return False
     spans = [time_phrase.span for time_phrase in times_in(folded(DAY.sub("", statement.text)), day)]
@@ -175,14 +175,10 @@ def _is_old(statement: Statement, options: Options) -> bool:
 
 
 def _describe(note: MemoryText, statements: list[Statement], what: str, hint: str) -> Finding:
-    days = sorted({_written_day(statement, note).isoformat() for statement in statements})
+    days = sorted({(statement.day or note.modified.date()).isoformat() for statement in statements})
     text = " to ".join(dict.fromkeys((days[0], days[-1])))
     evidence = quote_lines(note, (statement.line for statement in statements))
     return Finding((note.rel_path,), f"{what}: of {text}", evidence, hint=hint)
-
-
-def _written_day(statement: Statement, note: MemoryText) -> date:
-    return statement.day or note.modified.date()
 
 
 _PAST_HINT: Final = "Write what became of it, with the date, or remove it."

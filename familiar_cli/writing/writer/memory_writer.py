@@ -418,7 +418,7 @@ class _WriterPass:
     def _commit(self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch]) -> StepOutcome:
         def also(tx: Transaction, applied: StepOutcome) -> None:
             if self._may_move:
-                tx.write(WRITER_JSON, self._marker(piece))
+                tx.write(WRITER_JSON, marker_text(self.report.run, piece, instance=self._own))
             if applied.has_held:
                 pending.stage_plan(tx, self._store, self._held_plan(piece, applied))
 
@@ -436,7 +436,7 @@ class _WriterPass:
             with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}", trailers=trailers) as tx:
                 pending.stage_plan(tx, self._store, plan)
                 if self._may_move:
-                    tx.write(WRITER_JSON, self._marker(piece))
+                    tx.write(WRITER_JSON, marker_text(self.report.run, piece, instance=self._own))
             self.report.pending = plan.id
         self._move(piece)
 
@@ -461,9 +461,6 @@ class _WriterPass:
     ) -> pending.ReviewPlan:
         at = iso(now())
         return pending.ReviewPlan(name, self.report.run, at, why, self._model.name, turns, files)
-
-    def _marker(self, piece: Sequence[Turn]) -> str:
-        return marker_text(self.report.run, piece, instance=self._own)
 
     def _move(self, piece: Sequence[Turn]) -> None:
         if self._may_move:
