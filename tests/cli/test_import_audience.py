@@ -171,6 +171,21 @@ def test_a_private_group_can_be_opened_to_its_speakers(tmp_path) -> None:
     assert "new pipe" not in str(data(*question, "pub", "--as", "telegram:Cy"))
 
 
+def test_what_is_added_to_a_private_chat_is_private_although_its_channel_is_public_now(
+    tmp_path,
+) -> None:
+    live("ada")
+    path = tmp_path / "chat.json"
+    for names in ("Bo Cy", "Bo Cy Di"):
+        path.write_text(telegram(names, "private_group"), encoding="utf-8")
+        assert "Imported" in run("import", str(path), "--character", "-").stdout
+        for who in ("1", "2"):
+            said = ("hear", f"Who lights the fire, {who}?", "--as", f"discord:{who}")
+            run(*said, "--channel", "bo", "--at", "2023-11-14T22:13:21.5Z")
+    told = str(data("ask", "Fire at six?", "--as", "discord:9", "--channel", "pub", "--dry-run"))
+    assert ("the fire, 2" in told, "At six." in told) == (True, False)
+
+
 @pytest.mark.parametrize("batches", [1, 2, 3])
 def test_a_chat_of_two_is_private_also_if_its_import_was_interrupted(
     tmp_path, monkeypatch, batches

@@ -98,16 +98,17 @@ def claim_turns(
 ) -> None:
     """Mark a channel's turns from `first_id` on as private to one person.
 
-    Where anything said before is public, they stay as public as what anybody says there.
+    So is what is said there next, unless anything said before is public.
     """
     values = (pack(channel_id), first_id, pack(who.platform), pack(who.user_id))
-    is_private = (
-        "NOT EXISTS (SELECT 1 FROM turns LEFT JOIN one_to_one ON turn_id = turns.id "
+    turns = "INSERT OR REPLACE INTO one_to_one SELECT id, ?3, ?4 FROM turns WHERE channel_id = ?1"
+    connection.execute(f"{turns} AND id >= ?2", values)
+    channel = (
+        "UPDATE only_speakers SET platform = ?3, user_id = ?4 WHERE channel_id = ?1 AND NOT EXISTS "
+        "(SELECT 1 FROM turns LEFT JOIN one_to_one ON turn_id = turns.id "
         "WHERE channel_id = ?1 AND turns.id < ?2 AND platform IS NULL)"
     )
-    turns = "INSERT OR REPLACE INTO one_to_one SELECT id, ?3, ?4 FROM turns WHERE id >= ?2 AND"
-    for sql in (turns, "UPDATE only_speakers SET platform = ?3, user_id = ?4 WHERE"):
-        connection.execute(f"{sql} channel_id = ?1 AND {is_private}", values)
+    connection.execute(channel, values)
 
 
 def names_used_by(history: HistoryFile, slugs: Collection[str]) -> tuple[str, ...]:
