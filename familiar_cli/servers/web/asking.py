@@ -222,8 +222,9 @@ def to_number(text: str, name: str) -> int:
 def page_address(base: str, *parts: object, **query: object) -> str:
     """Build a page address, leaving out parameters that are None or empty."""
     path = "/".join(quote(str(part), safe="/") for part in parts)
-    given = {name: str(value) for name, value in query.items() if value not in (None, "")}
-    return f"{base}/{path}" + (f"?{urlencode(given)}" if given else "")
+    given = {name: "" if value is None else str(value) for name, value in query.items()}
+    sent = urlencode({name: text for name, text in given.items() if text})
+    return f"{base}/{path}" + (f"?{sent}" if sent else "")
 
 
 def read_form(body: bytes) -> dict[str, list[str]]:

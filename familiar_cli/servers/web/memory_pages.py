@@ -84,7 +84,7 @@ def _directory_page(request: PageRequest, rel_path: str) -> PageView:
 
 
 def _file_page(request: PageRequest, rel_path: str) -> PageView:
-    view = request.query.get("view", "text")
+    view = request.query.get("view") or "text"
     if view not in _SHOW:
         raise errors.UsageError(f"There is no view {view[:40]!r} of a file")
     values: dict[str, Any] = {
@@ -92,16 +92,32 @@ def _file_page(request: PageRequest, rel_path: str) -> PageView:
         "title": page_title(request.familiar.memory, rel_path),
         "view": view,
         "crumbs": path_crumbs(rel_path),
+        "is_there": True,
         "problem": "",
         "text": "",
         "sha256": "",
     }
+    if not request.familiar.memory.exists(rel_path):
+        values |= _absent_page(request, rel_path)
+        return PageView("file", {**values, **_history_view(request, rel_path, "")})
     try:
         file = request.familiar.memory.read(rel_path)
     except errors.BadInputError as error:
         return PageView("file", {**values, "view": "text", "problem": str(error), "parts": None})
     values |= {"text": file.text, "sha256": file.sha256}
     return PageView("file", {**values, **_SHOW[view](request, rel_path, file.text)})
+
+
+def _absent_page(request: PageRequest, rel_path: str) -> dict[str, Any]:
+    """Return what is said of a file that memory had once.
+
+    Raises:
+        NotFoundError: The journal has nothing about it.
+    """
+    if not recent_changes(request, 1, rel_path):
+        raise errors.NotFoundError(f"No memory file at {rel_path!r}")
+    problem = "This page is no longer in memory. Its past is kept, and can be brought back."
+    return {"view": "history", "is_there": False, "problem": problem}
 
 
 def _text_view(request: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
@@ -370,13 +386,17 @@ def cited_sentences(
 def show_change(request: PageRequest) -> PageView:
     """Return one change."""
     change, files = request.familiar.past.show(request.path["commit"])
+    memory = request.familiar.memory
     elsewhere = request.familiar.past.came_from_elsewhere(change.commit)
     (told,) = told_changes(request, [change], _MOST_CHANGED)
     return PageView(
         "change",
         {
             "change": change,
-            "files": [(file, page_title(request.familiar.memory, file.rel_path)) for file in files],
+            "files": [
+                (file, page_title(memory, file.rel_path), memory.exists(file.rel_path))
+                for file in files
+            ],
             "told": told,
             "is_from_elsewhere": elsewhere,
         },

@@ -12,6 +12,7 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, WebPage
 from familiar_cli.servers.web.drawing import render_markdown
 from familiar_cli.servers.web.fact_rows import fact_rows
+from familiar_cli.servers.web.memory_pages import recent_changes
 from familiar_cli.servers.web.relation_pages import READ_S, draw_graph, read_names
 from familiar_cli.store.history.rows import ChannelSummary
 from familiar_cli.store.history.selection import people_in
@@ -77,11 +78,13 @@ def show_one_person(request: PageRequest) -> PageView | Redirect:
 
 
 def _file_of_person(request: PageRequest) -> str:
-    """Return the file below `people/` that an address names; empty if there is none."""
+    """Return the file below `people/` that an address names, or once named; or empty."""
     name = f"{PEOPLE_DIR}/{request.path['person']}"
     with suppress(FamiliarError):
         paths = (name, f"{name}.md")
-        return next((path for path in paths if request.familiar.memory.exists(path)), "")
+        is_there = request.familiar.memory.exists
+        known = next((path for path in paths if is_there(path)), "")
+        return known or next((path for path in paths if recent_changes(request, 1, path)), "")
     return ""
 
 

@@ -179,7 +179,12 @@ def _day_marks(days: Sequence[tuple[date, int]]) -> Html:
 
 
 def _list_directory(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
-    return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
+    """List what a person sees of a directory, without directories of hidden files only."""
+
+    def visible(directory: str) -> list[tuple[str, bool]]:
+        return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
+
+    return [(path, is_dir) for path, is_dir in visible(directory) if not is_dir or visible(path)]
 
 
 def _trace_pictures(trace: Trace) -> dict[str, Any]:

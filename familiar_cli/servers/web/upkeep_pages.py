@@ -173,7 +173,8 @@ def show_desk(request: PageRequest) -> PageView:
         ("reminder", "Reminders", read_todos(request.familiar, REMINDERS)),
         ("task", "Tasks", read_todos(request.familiar, TASKS)),
     ]
-    return PageView("desk", {"lists": lists, "every": every})
+    there = [path for path in (REMINDERS, TASKS) if request.familiar.memory.exists(path)]
+    return PageView("desk", {"lists": lists, "every": every, "files": there})
 
 
 def add_item(request: PageRequest) -> Redirect:

@@ -8,8 +8,11 @@ from html import unescape
 
 import pytest
 
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan
+from tests.servers.web.test_site import DRAWN
 from tests.support.browsing import looking
 from tests.support.cases import copy_home, each, shared_world
 from tests.support.server import ChatServer
@@ -94,6 +97,32 @@ def hash_in(answer) -> str:
 def test_every_page_answers(client, path) -> None:
     answer = client.get(path, follow_redirects=True)
     assert answer.status_code == 200, answer.text
+
+
+def test_every_link_and_tab_of_every_page_leads_to_a_page(client, world) -> None:
+    leave_traces_of_absent_pages(world)
+    addresses = ["/", *DRAWN]
+    for address in addresses:
+        answer = client.get(address, follow_redirects=True)
+        assert answer.status_code == 200, f"{address}: {words(answer)}"
+        links = (unescape(href) for href in re.findall(r'href="(/[^"#]*)', answer.text))
+        addresses += dict.fromkeys(link for link in links if link not in addresses)
+    assert len([one for one in addresses if one.startswith("/memory/topics/umbrella.md")]) > 5
+
+
+def leave_traces_of_absent_pages(world) -> None:
+    """Delete pages that a prompt and a link name, reject a plan, and leave one for a new page."""
+    with Familiar.load_from_disk() as familiar:
+        for plan_id in ("20260131T120000-a1b2c3", "20260131T120000-d4e5f6"):
+            file = PlannedFile(f"topics/{plan_id[-6:]}.md", None, "# New\n\n- It is new.\n")
+            plan = ReviewPlan(plan_id, plan_id, "2026-01-31T12:00:00Z", "review", "m", (), (file,))
+            with familiar.memory.transaction("human", "a plan") as tx:
+                stage_plan(tx, familiar.memory, plan)
+    assert run("review", "reject", "20260131T120000-a1b2c3").exit_code == 0
+    for rel_path in ("people/anna.md", "topics/umbrella.md"):
+        assert run("memory", "rm", rel_path).exit_code == 0
+        if rel_path.startswith("topics"):
+            assert run("memory", "undo").exit_code == 0
 
 
 @each(
