@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.base.config.settings import FileSettings, SettingsFiles
     from familiar_cli.base.jobs import Jobs
     from familiar_cli.base.languages import Phrases
+    from familiar_cli.base.sqlite import IdleConnection
     from familiar_cli.base.who.visibility import Evidence, PrivacyRules, Viewer
     from familiar_cli.context.character import Character
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
@@ -672,17 +673,29 @@ class Familiar:
         """Its timezone; None for the system's."""
         return zone_of(self.config.timezone)
 
+    @cached_property
+    def _idle_names(self) -> IdleConnection:
+        from familiar_cli.base.sqlite import IdleConnection
+
+        return IdleConnection()
+
+    @cached_property
+    def _idle_relations(self) -> IdleConnection:
+        from familiar_cli.base.sqlite import IdleConnection
+
+        return IdleConnection()
+
     def names(self) -> Aliases:
         """Open the index of names. The caller closes it."""
         from familiar_cli.store.memory.aliases import Aliases
 
-        return Aliases(self.memory)
+        return Aliases(self.memory, self._idle_names)
 
     def relations(self) -> RelationIndex:
         """Open the graph of people, places and topics. The caller closes it."""
         from familiar_cli.store.memory.relation_index import RelationIndex
 
-        return RelationIndex(self.memory)
+        return RelationIndex(self.memory, self._idle_relations)
 
     def _summariser(self) -> Summariser:
         from familiar_cli.base.config.channel_kinds import OF_MODALITY
@@ -751,7 +764,6 @@ class Familiar:
         """Cancel background work and close the history; models are closed by `aclose`."""
         if "jobs" in self.__dict__:
             self.jobs.cancel()
-        if "history" in self.__dict__:
-            self.history.close(for_good=True)
-        if "index" in self.__dict__:
-            self.index.close(for_good=True)
+        for name in ("history", "index", "_idle_names", "_idle_relations"):
+            if name in self.__dict__:
+                self.__dict__[name].close(for_good=True)

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from familiar_cli.base.files import OWNER_ONLY, check_own
+from familiar_cli.base.files import ON_WINDOWS, OWNER_ONLY, check_own, status_of
 
 _PRIMARY: Final = 0xFF  # the primary code is the low byte of an extended result code
 _VALUES: Final = 500  # parameters per statement; SQLite may be built with a limit of 999
@@ -78,6 +79,62 @@ def connect_derived(path: Path | str, busy_timeout_s: float) -> sqlite3.Connecti
     with suppress(OSError):  # SQLite reports what is wrong
         file.parent.mkdir(parents=True, exist_ok=True)
     return connect(path, busy_timeout_s)
+
+
+class IdleConnection:
+    """A connection to a derived file that is kept between two uses, while the file stays the same.
+
+    Any change of the file by another program, even a checkpoint, makes the next use open it anew.
+    On Windows none is kept, since an open file cannot be deleted there.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[os.stat_result, sqlite3.Connection]] = []
+        self._is_left = False
+        weakref.finalize(self, _close_all, self._kept)
+
+    def take(
+        self, path: Path, is_usable: Callable[[sqlite3.Connection], bool] = lambda _: True
+    ) -> sqlite3.Connection | None:
+        """Return the connection, or None if there is none to the current file."""
+        with suppress(IndexError):  # another thread uses it
+            seen, connection = self._kept.pop()
+            if _is_same(seen, status_of(path), "st_dev", "st_ino", "st_size", "st_mtime_ns"):
+                with suppress(sqlite3.Error):
+                    if is_usable(connection):
+                        return connection
+            connection.close()
+        return None
+
+    def put_back(
+        self, path: Path, opened: os.stat_result | None, connection: sqlite3.Connection
+    ) -> None:
+        """Keep a connection to the file that was `opened`, or close it."""
+        seen = status_of(path)
+        if (
+            self._kept
+            or self._is_left
+            or ON_WINDOWS
+            or seen is None
+            or not _is_same(opened, seen, "st_dev", "st_ino")
+        ):
+            connection.close()
+        else:
+            self._kept.append((seen, connection))
+
+    def close(self, *, for_good: bool = False) -> None:
+        """Close the connection; a later use opens another one, which `for_good` is not kept."""
+        self._is_left = self._is_left or for_good
+        _close_all(self._kept)
+
+
+def _close_all(kept: list[tuple[os.stat_result, sqlite3.Connection]]) -> None:
+    while kept:
+        kept.pop()[1].close()
+
+
+def _is_same(one: os.stat_result | None, other: os.stat_result | None, *fields: str) -> bool:
+    return all(getattr(one, name, None) == getattr(other, name, "") for name in fields)
 
 
 @contextmanager

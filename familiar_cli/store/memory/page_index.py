@@ -9,11 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from familiar_cli.base import sqlite
 from familiar_cli.base.errors import FamiliarError, LockedError
-from familiar_cli.base.files import remove, stamp_of
+from familiar_cli.base.files import remove, stamp_of, status_of
 from familiar_cli.base.times.clock import stopwatch_s, wall_ns
 from familiar_cli.store.memory.layout import INDEX_DIR
 from familiar_cli.store.memory.store.watch import quiet_since
@@ -35,7 +36,12 @@ PageT = TypeVar("PageT")
 
 
 class PageIndex(ABC, Generic[PageT]):
-    """Tables derived from pages; safe to delete at any time. Not thread-safe."""
+    """Tables derived from pages; safe to delete at any time. Not thread-safe.
+
+    Args:
+        store: The memory.
+        idle: Keeps the database open for the next index of this kind.
+    """
 
     WHAT: ClassVar[str]
     """Name of the index in errors."""
@@ -48,8 +54,10 @@ class PageIndex(ABC, Generic[PageT]):
     TABLES: ClassVar[tuple[str, ...]]
     """Statements that create the tables, one of which is `state`."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryStore, idle: sqlite.IdleConnection | None = None) -> None:
         self._store = store
+        self._idle = idle
+        self._file: os.stat_result | None = None  # that was opened
         self._root = os.path.realpath(store.root)
         self._path = os.path.join(self._root, INDEX_DIR, self.FILE)
         self._database: sqlite3.Connection | None = None
@@ -57,9 +65,12 @@ class PageIndex(ABC, Generic[PageT]):
         self._read_head: Callable[[str, int], MemoryHead] = store.read_head
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database, unless it is kept for the next use."""
         if self._database is not None:
-            self._database.close()
+            if self._idle and self._file:
+                self._idle.put_back(Path(self._path), self._file, self._database)
+            else:
+                self._database.close()
             self._database = None
 
     def _exists(self) -> bool:
@@ -196,12 +207,15 @@ class PageIndex(ABC, Generic[PageT]):
 
     def _opened(self) -> sqlite3.Connection:
         if self._database is None:
+            path = Path(self._path)
+            self._file = status_of(path)
             try:
-                self._database = self._open(self._path)
+                kept = self._idle.take(path) if self._idle else None
+                self._database = kept or self._open(self._path)
             except sqlite3.DatabaseError as error:
                 if sqlite.fault_of(error) is sqlite.Fault.locked:
                     raise
-                self._database = self._made_anew()
+                self._file, self._database = None, self._made_anew()
         return self._database
 
     def _made_anew(self) -> sqlite3.Connection:
@@ -237,6 +251,7 @@ class PageIndex(ABC, Generic[PageT]):
                     hint="Wait for that process and try again.",
                 ) from error
             if sqlite.is_useless(error) or isinstance(error, TypeError | ValueError):
+                self._file = None  # it is not kept
                 self.close()
                 with suppress(OSError):
                     self._remove()  # the next use recreates it

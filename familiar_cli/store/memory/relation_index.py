@@ -39,6 +39,7 @@ from familiar_cli.store.memory.pages.visible_lines import visible_in
 if TYPE_CHECKING:
     import sqlite3
 
+    from familiar_cli.base.sqlite import IdleConnection
     from familiar_cli.store.memory.store.store import MemoryStore
 
 DIRS: Final = (PEOPLE_DIR, TOPICS_DIR, PLACES_DIR)
@@ -147,8 +148,8 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         "CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT)",
     )
 
-    def __init__(self, store: MemoryStore) -> None:
-        super().__init__(store)
+    def __init__(self, store: MemoryStore, idle: IdleConnection | None = None) -> None:
+        super().__init__(store, idle)
         self._kinds: Kinds | None = None
 
     @property

@@ -24,7 +24,7 @@ from familiar_cli.base.files import (
     write_whole,
 )
 from familiar_cli.base.markdown import body_start
-from familiar_cli.base.sqlite import transaction
+from familiar_cli.base.sqlite import IdleConnection, transaction
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.base.who.visibility import PrivacyRules, Viewer
@@ -142,7 +142,7 @@ class EmbeddingIndex:
         self._rules = rules
         self.directory = directory or store.root / INDEX_DIR
         self._is_cut = False
-        self._idle = schema.IdleConnection()
+        self._idle = IdleConnection()
         self._cached: tuple[tuple[str, str, str, int], Vectors] | None = None
         self._pieces: tuple[tuple[tuple[str, str], ...], dict[int, Candidate], Counts] | None = None
         self._tokens: tuple[tuple[CountedTokens, int], Rows | None] | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Final, TypeVar
 
 from familiar_cli.base import sqlite
 from familiar_cli.base.errors import FamiliarError, LockedError
-from familiar_cli.base.files import ON_WINDOWS, TEMP_PREFIX, check_own, locked, remove, status_of
+from familiar_cli.base.files import TEMP_PREFIX, check_own, locked, remove, status_of
+from familiar_cli.base.sqlite import IdleConnection
 from familiar_cli.base.text import bare_lines
 from familiar_cli.store.fts import TOKENIZER
 
@@ -125,60 +125,6 @@ class _DamagedError(Exception):
     """The file proved damaged during use; it was deleted, and can be rebuilt."""
 
 
-class IdleConnection:
-    """A connection to an index that is kept between two uses, while its file stays the same.
-
-    Any change of the file by another program, even a checkpoint, makes the next use open it anew.
-    On Windows none is kept, since an open file cannot be deleted there.
-    """
-
-    def __init__(self) -> None:
-        self._kept: list[tuple[os.stat_result, sqlite3.Connection]] = []
-        self._is_left = False
-        weakref.finalize(self, _close_all, self._kept)
-
-    def take(self, path: Path) -> sqlite3.Connection | None:
-        """Return the connection, or None if there is none to the current file."""
-        with suppress(IndexError):  # another thread uses it
-            seen, connection = self._kept.pop()
-            if _is_same(seen, status_of(path), "st_dev", "st_ino", "st_size", "st_mtime_ns"):
-                with suppress(sqlite3.Error):
-                    if not _why_old(_read_all_meta(connection)):
-                        return connection
-            connection.close()
-        return None
-
-    def put_back(
-        self, path: Path, opened: os.stat_result | None, connection: sqlite3.Connection
-    ) -> None:
-        """Keep a connection to the file that was `opened`, or close it."""
-        seen = status_of(path)
-        if (
-            self._kept
-            or self._is_left
-            or ON_WINDOWS
-            or seen is None
-            or not _is_same(opened, seen, "st_dev", "st_ino")
-        ):
-            connection.close()
-        else:
-            self._kept.append((seen, connection))
-
-    def close(self, *, for_good: bool = False) -> None:
-        """Close the connection; a later use opens another one, which `for_good` is not kept."""
-        self._is_left = self._is_left or for_good
-        _close_all(self._kept)
-
-
-def _close_all(kept: list[tuple[os.stat_result, sqlite3.Connection]]) -> None:
-    while kept:
-        kept.pop()[1].close()
-
-
-def _is_same(one: os.stat_result | None, other: os.stat_result | None, *fields: str) -> bool:
-    return all(getattr(one, name, None) == getattr(other, name, "") for name in fields)
-
-
 def use_index(
     directory: Path, idle: IdleConnection, action: Callable[[sqlite3.Connection], T]
 ) -> T:
@@ -213,11 +159,14 @@ def use_index(
 
 
 def _attempt_once(
-    directory: Path, idle: IdleConnection, action: Callable[[sqlite3.Connection], T], reason: str
+    directory: Path,
+    idle: IdleConnection,
+    action: Callable[[sqlite3.Connection], T],
+    reason: str,
 ) -> T:
     path = directory / FILE
     opened = status_of(path)
-    connection = idle.take(path) or _open_usable(directory, reason)
+    connection = idle.take(path, _is_usable) or _open_usable(directory, reason)
     try:
         answer = action(connection)
         connection.rollback()
@@ -333,6 +282,10 @@ def _open_checked(path: Path) -> tuple[sqlite3.Connection | None, str]:
         connection.close()
         return None, reason
     return connection, ""
+
+
+def _is_usable(connection: sqlite3.Connection) -> bool:
+    return not _why_old(_read_all_meta(connection))
 
 
 def _read_all_meta(connection: sqlite3.Connection) -> dict[str, str]:

@@ -6,10 +6,12 @@ import json
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 
 from familiar_cli.base import files
+from familiar_cli.base.sqlite import IdleConnection
 from familiar_cli.store.memory import page_index
 from familiar_cli.store.memory.aliases import Aliases, SharedName
 from familiar_cli.store.memory.layout import ALIASES_JSON
@@ -233,6 +235,32 @@ def test_two_at_once_agree(store, names) -> None:
     names.publish()
     assert found(other, "Nicky") == found(names, "Nicky") == {"nicky": ("discord-1",)}
     other.close()
+
+
+@pytest.mark.skipif(files.ON_WINDOWS, reason="no open file can be deleted there")
+def test_the_database_is_kept_between_uses_while_it_is_the_same_file(store, monkeypatch) -> None:
+    opened: list[str] = []
+    real_open = Aliases._open
+    monkeypatch.setattr(
+        Aliases, "_open", lambda self, path: opened.append(path) or real_open(self, path)
+    )
+    idle = IdleConnection()
+
+    def ask() -> dict[str, tuple[str, ...]]:
+        with closing(Aliases(store, idle)) as kept:
+            return found(kept, "Nicky and Bo")
+
+    person(store, "discord-1", "Nicky")
+    ask()  # makes the file
+    assert [ask(), ask(), len(opened)] == [{"nicky": ("discord-1",)}] * 2 + [2]
+    person(store, "discord-2", "Bo")
+    assert "bo" in ask()
+    shutil.rmtree(store.root / ".index")
+    assert ask() == {"nicky": ("discord-1",), "bo": ("discord-2",)}
+    idle.close(for_good=True)
+    count = len(opened)
+    ask(), ask()
+    assert len(opened) == count + 2
 
 
 def test_ten_thousand_names_fit_in_the_file(store, names) -> None:
