@@ -252,6 +252,7 @@ class ContextPipeline:
             most_content=request.most_content,
             refills=[_with_places(refill) for refill in request.refills],
         )
+        request.refills.clear()  # they hold the request and all that was found for it
         fragments = fill_outlets(filled.fragments)
         messages = render_messages(fragments)
         return Assembled(

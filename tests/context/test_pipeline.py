@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -12,6 +14,7 @@ from familiar_cli.base.errors import LimitError, ModelError
 from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.who.identity import Author
 from familiar_cli.context.pipeline import ContextPipeline
+from familiar_cli.context.request import Refill
 from familiar_cli.llm import tokens
 from familiar_cli.llm.types import ScriptedModel
 from tests.context.support import Scripted, piece, request
@@ -244,3 +247,26 @@ def test_several_speakers_are_told_apart() -> None:
             return [piece("yo", PromptSpan.chat, author=bo, role="user")]
 
     assert [m["content"] for m in assemble(Chat("chat")).messages] == ["Bo: yo", "Anna: hi"]
+
+
+def test_what_was_found_for_a_prompt_is_released_with_it() -> None:
+    """Without the garbage collector, which looks rarely."""
+
+    class Finding(Scripted):
+        async def contribute(self, asked):
+            big = Findings()
+            released.append(weakref.ref(big))
+            asked.refills.append(Refill(lambda pieces, _: (asked, big) and pieces))
+            return [piece("found")]
+
+    released: list[weakref.ref[Findings]] = []
+    gc.disable()
+    try:
+        assert lead(assemble(Finding("finding"))) == "found"
+        assert released[0]() is None
+    finally:
+        gc.enable()
+
+
+class Findings:
+    pass
