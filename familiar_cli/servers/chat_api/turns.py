@@ -236,7 +236,7 @@ class TurnTable:
             del self._under_way[turn]
             if turn.result is None:
                 self._forget(turn)
-            else:
+            elif turn.key:  # no retry can ask for another one
                 asyncio.get_running_loop().call_later(_KEPT_S, self._forget, turn)
             await lease.aclose()
 
