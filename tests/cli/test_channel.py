@@ -39,6 +39,16 @@ def test_channels_come_from_turns_settings_and_subscriptions(root) -> None:
     assert rows[0]["last_at"].endswith("Z")
 
 
+def test_who_can_hear_a_channel_is_said_when_its_kind_changes() -> None:
+    live("ada")
+    run("hear", "Hi", "--as", "discord:1", "--name", "Bo", "--channel", "room")
+    told = run("channel", "set", "room", "--kind", "text").stderr
+    assert told == "Everything said in 'room' can be heard by everybody.\n"
+    told = run("channel", "set", "room", "--unset", "kind").stderr
+    assert told == "From now on, what is said in 'room' can be heard by you and Bo.\n"
+    assert run("channel", "set", "room", "--name", "Room").stderr == ""
+
+
 def test_the_list_is_a_table(root) -> None:
     run("channel", "set", "4711", "--kind", "dm", "--name", "anna")
 

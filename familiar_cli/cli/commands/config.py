@@ -225,6 +225,7 @@ def set_in_channel(
         subscribe: Listen to the channel, or stop; stopping writes its waiting turns into memory.
     """
     from familiar_cli.base.who.identity import check_id
+    from familiar_cli.store.history.selection import only_speaker
 
     check_id(channel_id, "The channel id")
     options = {"mode": mode, "name": name, "kind": kind, "parent": parent, key or "": value}
@@ -250,6 +251,12 @@ def set_in_channel(
         registry = familiar.subscriptions
         _ = registry.add(channel_id) if subscribe else registry.remove(channel_id)
     _show_changes(out, channel_id, edits, subscribe, dry_run)
+    if "kind" in (*texts, unset) and not dry_run and only_speaker(familiar.history, channel_id)[0]:
+        from familiar_cli.actions.talk.channels import audiences_of
+
+        what = "Everything" if texts else "From now on, what is"
+        heard_by = audiences_of(familiar, [channel_id])[channel_id]
+        out.note(f"{what} said in {channel_id!r} can be heard by {heard_by}.")
     if subscribe is False and not dry_run:
         from familiar_cli.actions.memory.write_memory import write_ended
 
