@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 _BACKLOG: Final = 256
 _MOST_CONNECTIONS: Final = 1_000
 _LOADED_S: Final = 20.0
-_NEW_OBJECTS: Final = 10_000  # after which the garbage collector runs
 
 
 _POLL_S: Final = 2.0  # delay between a request and a visit to its familiar
@@ -242,7 +241,6 @@ async def serve(
     stop, at_once = asyncio.Event(), asyncio.Event()
     # What is loaded by then stays; without this, the garbage collector looks at it in every turn.
     asyncio.get_running_loop().call_later(_LOADED_S, gc.freeze)
-    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     with stopped_by_signals(stop, at_once):
         await serve_until(stop, home, listening, on_ready=on_ready, tell=tell, at_once=at_once)
 
