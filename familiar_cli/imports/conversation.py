@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property, partial
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.text import fold, slugify, str_or_empty
+from familiar_cli.base.text import digest_of, fold, slugify, str_or_empty
 from familiar_cli.base.who.identity import CHARACTERS, Author
 from familiar_cli.imports.cast import (
     SILLY_TAVERN,
@@ -139,17 +140,29 @@ def read_conversations(
     program: Program,
     parse: Callable[[dict[str, Any]], Iterable[SourceChat]],
 ) -> Iterator[ForeignChat | Skip]:
-    """Yield the conversations in each object of a file, and a `Skip` for anything else."""
+    """Yield the conversations in each object of a file, and a `Skip` for anything else.
+
+    Of several, one without an id is known by its beginning, which a file that grows keeps.
+    """
+    several: Counter[str] = Counter()
+
+    def build(chat: SourceChat, again: Callable[[], SourceChat] | None = None) -> ForeignChat:
+        made = build_chat(source, reading, program, chat, again)
+        if chat.id:
+            return made
+        beginning = _beginning_of(chat)
+        several[beginning] += 1
+        key = f"{program.format}:{source.stem}:{beginning}:{several[beginning]}"
+        return replace(made, key=key, channels=made.channels[:1])
+
     if source.shape == "object" and source.value is None:
         for row in lines_or_whole(source):
-            if isinstance(row, Skip):
-                yield row
-            else:
-                yield from (build_chat(source, reading, program, one) for one in parse(row[2]))
+            yield from (row,) if isinstance(row, Skip) else map(build, parse(row[2]))
         return
     if source.shape != "array":
-        for chat in parse(source.first):
-            yield build_chat(source, reading, program, chat)
+        chats = list(parse(source.first))
+        whole = partial(build_chat, source, reading, program)
+        yield from map(build if len(chats) > 1 else whole, chats)
         return
     for number, span in enumerate(object_spans(source), start=1):
         read = _read_span(source, span, number)
@@ -157,8 +170,19 @@ def read_conversations(
             yield read
             continue
         for place, chat in enumerate(parse(read)):
-            again = partial(_parse_again, source, span, parse, place)
-            yield build_chat(source, reading, program, chat, again)
+            yield build(chat, partial(_parse_again, source, span, parse, place))
+
+
+def _beginning_of(chat: SourceChat) -> str:
+    """Return a digest of the messages up to the first that is neither a reply nor a notice."""
+    said = []
+    for line in chat.lines():
+        if isinstance(line, Skip):
+            continue
+        said.append((line.role, line.speaker, str(line.time), line.text))
+        if line.role in {None, "user"}:
+            break
+    return digest_of(repr(said), 8).hex()
 
 
 def _read_span(source: ForeignFile, span: ByteSpan, number: int) -> dict[str, Any] | Skip:

@@ -217,8 +217,9 @@ def _same_json(stored: str, raw: str) -> bool:
 
 
 def _without_branches(raw: str) -> dict[str, Any]:
-    """Return a line without the names of branches that start at it."""
+    """Return a line without the channel it is in, and the branches that start at it."""
     value: dict[str, Any] = json.loads(raw)
+    value.pop("channel", None)
     extra = value.get("extra")
     if not isinstance(extra, dict):
         return {"extra": {}} | value
@@ -424,7 +425,7 @@ def place_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
             )
         if shared and _is_worth(connection, chat, shared, lines):
             return _place_beside(connection, chat, shared, lines)
-        sample = list(islice(chat.lines(), _SAMPLE))
+        sample = [] if chat.key else list(islice(chat.lines(), _SAMPLE))
         names = iter([chat.channel]) if chat.channel else chat.channels()
         name = next(n for n in names if chat.channel or _may_be(connection, n, sample))
         return ChatPlacement(name, is_new=not has_begun(connection, name))

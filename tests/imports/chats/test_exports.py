@@ -226,3 +226,25 @@ def test_librechat_messages_without_parents_come_whole(tmp_path) -> None:
     (found,) = read_chats(ForeignFile(path, str(path)), Reading(Cast(unnamed="familiar")))
     said = [line.text for line in found.messages() if isinstance(line, ForeignMessage)]
     assert (said, found.aside) == ([*"abcd"], 0)
+
+
+def test_conversations_without_ids_stay_apart_when_their_file_grows(store, tmp_path) -> None:
+    def messages(*texts):
+        roles = ("user", "assistant") * len(texts)
+        return {"messages": [{"role": r, "content": t} for r, t in zip(roles, texts, strict=False)]}
+
+    path = tmp_path / "data.jsonl"
+    path.write_text(json.dumps(messages("One?", "ok")), "utf-8")
+    assert only(bring(store, path)).imported == 2
+    grown = messages("Two?", "ok"), messages("One?", "ok", "More?"), messages("Hi", "ok")
+    path.write_text("\n".join(map(json.dumps, grown)), "utf-8")
+    assert [chat.imported for chat in bring(store, path).chats] == [2, 1, 2]
+    path.write_text(json.dumps([messages("Hi", "ok"), messages("Two?", "ok")]), "utf-8")
+    done = bring(store, path.rename(tmp_path / "data (1).json"))
+    assert [(chat.imported, chat.skipped) for chat in done.chats] == [(0, ()), (0, ())]
+    there = {one.channel_id: said(store, one.channel_id) for one in store.channels()}
+    assert there == {
+        "data": ["One?", "ok", "More?"],
+        "data-2": ["Two?", "ok"],
+        "data-3": ["Hi", "ok"],
+    }
