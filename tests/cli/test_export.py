@@ -110,7 +110,10 @@ def test_other_programs_read_what_is_in_it(mira, tmp_path) -> None:
 
 def test_a_public_export_holds_nothing_private(mira, tmp_path) -> None:
     out = tmp_path / "out"
+    for name, text in (("Empty deed", b""), ("Blank deed", b" \n")):  # names are content, too
+        (mira / "memory" / f"{name}.md").write_bytes(text)
     (told,) = data("export", str(out), "--public")["familiars"]
+    assert not [path for path in files_in(out) if "deed" in str(path)]
     assert told["chats"].keys() == {"pier/海"}  # what the owner said alone is private, too
     whole = b"\n".join(files_in(out).values())
     for secret in (b"xyzzy", b"secret boat", b"Just us.", b'"dm"', b"`dm`"):

@@ -29,6 +29,7 @@ from familiar_cli.imports.foreign_files import dump_json, write_lines, write_res
 from familiar_cli.imports.import_plan import EXPORT_MANIFEST
 from familiar_cli.imports.lorebook_shelf import shelved_books
 from familiar_cli.store.history.attachments import DIRECTORY, picture_files, pictures_in
+from familiar_cli.store.history.selection import TurnFilter, select_turns
 from familiar_cli.store.memory.layout import is_hidden, is_page, is_synced, scope_of_path
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 
@@ -56,14 +57,14 @@ In the directory of each familiar:
   that read character cards.
 - `lorebooks/*.json`: lorebooks, as SillyTavern's World Info or as `lorebook_v3`.
 - `chats/*.jsonl`: one conversation each, with swipes, for SillyTavern (*Import chat*).
-- `turns.jsonl`: every turn of every conversation with time and author, one JSON object per line.
+- `turns.jsonl`: every turn of every conversation with time and author, one JSON object per line;
+  its first line names the conversation that another branched off.
 - `memory/`: the memory as Markdown, for every editor; Obsidian opens it as a vault.
 
 `familiar import DIR` makes the same familiars from this directory on another machine.
 
-Not included: replies that were replaced (except swipes in `chats/`), which conversation branched
-off which, the journal that `familiar memory undo` needs, records of what was sent to models,
-settings and keys.
+Not included: replies that were replaced (except swipes in `chats/`), the journal that
+`familiar memory undo` needs, records of what was sent to models, settings and keys.
 For a second machine with all of that, use `familiar sync`, or copy the familiar's own directory.
 """
 
@@ -287,7 +288,13 @@ def _export_turns(familiar: Familiar, place: Path, channels: Sequence[str], view
             pictures.update(pictures_in(line))
             yield line
 
-    count = write_lines(place / TURNS_FILE, noted()) - 1
+    repeated = (
+        kept.turn.channel_id != branch.channel_id
+        for branch in familiar.history.branches()
+        if branch.channel_id in channels and branch.parent in channels
+        for kept in select_turns(familiar.history, TurnFilter(viewer, branch.channel_id))
+    )
+    count = write_lines(place / TURNS_FILE, noted()) - 1 - sum(repeated)
     for path in picture_files(familiar.paths.root, pictures):
         _write(place, f"{DIRECTORY}/{path.name}", read_plain(path))
     return count
@@ -318,7 +325,7 @@ def _visible_content(familiar: Familiar, rel_path: str, viewer: Viewer) -> bytes
     if is_hidden(rel_path) or not is_page(rel_path) or not viewer.sees((scope_of_path(rel_path),)):
         return None
     text = visible_in(raw.decode("utf-8", errors="replace"), viewer, rel_path)
-    return text.encode() if text or not raw else None
+    return text.encode() if text.strip() else None  # nor that there is a page to hide
 
 
 def _describe_export(export: Export) -> str:

@@ -17,7 +17,7 @@ from familiar_cli.imports.cast import PLATFORM, Cast, people_on, with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading, certain_if
 from familiar_cli.imports.conversation import file_channels, plain_text
-from familiar_cli.imports.foreign_files import json_line, text_at, text_list
+from familiar_cli.imports.foreign_files import json_line, object_at, text_at, text_list
 from familiar_cli.imports.source import (
     ForeignFile,
     Skip,
@@ -89,7 +89,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     read = partial(_plain_message, reading=reading, has_many_names=len(names) > 1)
     about = head[2] if head else {}
     several = list(filter(None, text_list(about.get("channels"))))
-    key = text_at(about, "id")
+    key, parents = text_at(about, "id"), object_at(about, "branches")
 
     def messages(channel: str) -> Iterator[ForeignMessage | Skip]:
         def is_here(row: Row | Skip) -> bool:
@@ -108,7 +108,8 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
             head=lambda: head[1] if head else "",
             messages=partial(messages, channel if several else ""),
             key=f"{PLAIN}:{key}" + (f":{channel}" if several else "") if key else "",
-            is_apart=bool(key or channel),
+            parent=text_at(parents, channel),
+            is_apart=bool(key or channel) and not text_at(parents, channel),
             notes=reading.cast.note_strangers(roles, people),
             roles=reading.cast.shown_roles(roles),
             stranger=reading.cast.find_stranger(roles, people),
@@ -193,7 +194,12 @@ def write_lines(
     where = {"channel": channels[0]} if one else {"channels": channels}
     heads = [c.head for c in imported_from(history, channels[0]) if c.format == PLAIN and c.head]
     about = json.loads(heads[0]) if one and heads else {}
-    yield json_line({PLAIN_HEAD: PLAIN_VERSION} | about | where)
+    for key in ("channels", "branches"):  # of the file that it came in
+        about.pop(key, None)
+    parents = {one.channel_id: one.parent for one in history.branches() if one.turn_id}
+    branches = {name: parents[name] for name in channels if parents.get(name) in channels}
+    stated = {"branches": branches} if branches else {}
+    yield json_line({PLAIN_HEAD: PLAIN_VERSION} | about | where | stated)
     people = people_in(history, channels)
     for channel_id in channels:
         is_group = len(people.get(channel_id, ())) > 1

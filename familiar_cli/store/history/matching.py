@@ -459,10 +459,15 @@ def _brought_before(connection: sqlite3.Connection, chat: Arrival) -> list[str]:
         sql = "SELECT channel_id FROM chats WHERE key = ?"
         for (channel,) in connection.execute(sql, (pack(chat.key),)):
             return [unpack(channel)]
-    sql = "SELECT DISTINCT channel_id FROM chats WHERE format = ? AND name = ?"
-    rows = connection.execute(sql, (pack(chat.format), pack(chat.name))).fetchall()
-    sample = list(islice(chat.lines(), _SAMPLE)) if rows else []
-    return [channel for row in rows if _has_any(connection, channel := unpack(row[0]), sample)]
+    sql = "SELECT channel_id, key FROM chats WHERE format = ? AND name = ?"
+    keys: dict[str, set[str]] = {}
+    for row in connection.execute(sql, (pack(chat.format), pack(chat.name))):
+        keys.setdefault(unpack(row[0]), set()).add(unpack(row[1]))
+    sample = list(islice(chat.lines(), _SAMPLE)) if keys else []
+    if chat.key:  # it may be there without its key, and then what a person says first decides
+        keys = {c: ks for c, ks in keys.items() if ks == {f"{chat.format}:{c}:{chat.name}"}}
+        sample = [line for line in sample if line.turn.role == "user"][:1]
+    return [channel for channel in keys if _has_any(connection, channel, sample)]
 
 
 def _is_worth(

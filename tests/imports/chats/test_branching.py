@@ -39,6 +39,19 @@ def test_a_branch_holds_only_what_it_says_itself(store, tmp_path) -> None:
     assert count_unread_turns(store) == 10
 
 
+def test_a_branch_is_one_again_in_another_home(store, tmp_path) -> None:
+    main, other = talk(8), [*talk(4), *talk(2, first=30)]
+    bring_all(store, tmp_path, main=[HEAD, *main], a_branch=[left("main"), *other])
+    path = save(tmp_path / "turns.jsonl", *exported(store, None, "jsonl"))
+    with closing(HistoryStore(tmp_path / "elsewhere.db")) as elsewhere:
+        for again in range(2):  # the second adds nothing
+            done = bring(elsewhere, path)
+            assert (len(done.failed), turns(elsewhere)) == (0, {"main": 8, "a-branch": 2}), again
+        assert said(elsewhere, "a-branch") == said(store, "a-branch")
+        (alone, *_) = exported(elsewhere, "a-branch", "jsonl")
+        assert alone == {"familiar_chat": 1, "channel": "a-branch"}
+
+
 def test_a_shared_beginning_is_enough(store, tmp_path) -> None:
     bring_all(store, tmp_path, main=[HEAD, *talk(8)], other=[HEAD, *talk(4), *talk(2, first=30)])
     assert sorted(turns(store).values()) == [2, 8]
