@@ -33,6 +33,7 @@ __all__ = [
     "codes_for",
     "common_words",
     "dates",
+    "kinds",
     "phrases",
     "questions",
     "tables",
@@ -354,6 +355,18 @@ def common_words() -> str:
     """Return common words of many languages, and names that are also words, between spaces."""
     lines = Path(__file__).with_name("common_words.txt").read_text("utf-8").split("\n")
     return " ".join(line for line in lines if not line.startswith("#"))
+
+
+@cache
+def kinds(code: str) -> Mapping[str, str]:
+    """Return things of a kind by the names of the kind, one and many; empty without a table."""
+    file = Path(__file__).with_name(f"{code}_kinds.txt")
+    lines = file.read_text("utf-8").split("\n") if file.is_file() else []
+    found: dict[str, str] = {}
+    for names, _, things in (line.partition(": ") for line in lines if not line.startswith("#")):
+        for name in names.split():
+            found[name] = f"{found[name]}, {things}" if name in found else things
+    return found
 
 
 def tables() -> Iterator[Phrases]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeGuard
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import FamiliarError
@@ -26,6 +27,7 @@ from familiar_cli.base.text import digest_of
 from familiar_cli.base.times.clock import check_work_limit
 from familiar_cli.store.fts import STOP_WORDS
 from familiar_cli.store.search.types import EmbedderError
+from familiar_cli.store.search.weights import kind_asked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,12 +80,27 @@ class Encoded(Struct, frozen=True):
             the model has none.
         counts: Number of `tokens` in each text.
         words: The word that each of `tokens` is, or is part of.
+        kind: The word that names the kind of thing asked for; empty without one.
+        things: Vectors of the tokens of such things, float32[t, w].
     """
 
     pooled: Matrix
     tokens: Matrix | None
     counts: tuple[int, ...]
     words: tuple[str, ...] = ()
+    kind: str = ""
+    things: Matrix | None = None
+
+    def with_things(self, kind: str, things: Matrix | None) -> Encoded:
+        """Add things of the kind asked for; a word for it that has no token gets an empty one."""
+        import numpy as np  # noqa: PLC0415
+
+        asked = self
+        if self.tokens is not None and kind not in self.words:
+            tokens = np.vstack((self.tokens, np.zeros_like(self.tokens[:1])))
+            counts = (*self.counts[:-1], self.counts[-1] + 1)
+            asked = replace(self, tokens=tokens, counts=counts, words=(*self.words, kind))
+        return replace(asked, kind=kind, things=things)
 
     def without(self, words: Collection[str]) -> Encoded:
         """Leave out the tokens of some words, unless there are no others."""
@@ -95,7 +112,7 @@ class Encoded(Struct, frozen=True):
         owners = np.repeat(np.arange(len(self.counts)), self.counts)[places]
         counts = np.bincount(owners, minlength=len(self.counts)).tolist()
         told = tuple(self.words[place] for place in places)
-        return Encoded(self.pooled, self.tokens[places], tuple(counts), told)
+        return replace(self, tokens=self.tokens[places], counts=tuple(counts), words=told)
 
 
 class TokenEmbedder(Protocol):
@@ -126,6 +143,16 @@ def read_queries(embedder: Embedder, texts: Sequence[str]) -> Encoded:
     if _reads_tokens(embedder):
         return embedder.read_queries(texts)
     return Encoded(embedder.queries(texts), None, (0,) * len(texts))
+
+
+def read_question(embedder: Embedder, sentences: Sequence[str]) -> Encoded:
+    """Embed the sentences of a question, and things of the kind that it asks for."""
+    encoding = read_queries(embedder, sentences)
+    kind = next(filter(None, map(kind_asked, sentences)), None)
+    if encoding.tokens is None or kind is None:
+        return encoding
+    things = read_queries(embedder, (kind.things,)).tokens
+    return encoding.with_things(kind.word, things)
 
 
 hurried: Final = ContextVar("hurried", default=False)
@@ -429,7 +456,7 @@ class OnnxEmbedder:
         self._lock = threading.Lock()
         self._is_over = False
         self._encoder: Encoder | None = None
-        self._queries = lru_cache(maxsize=4)(self._query_rows)
+        self._queries = lru_cache(maxsize=64)(self._query_rows)
         atexit.register(self._finish)
 
     def _finish(self) -> None:

@@ -301,10 +301,10 @@ class _IndexQuery(Struct):
         if not build.has_vectors_of(self.connection, embedder):
             self._unread(embedder, needed=needed)
             return None
-        from familiar_cli.store.search.embedder import read_queries  # noqa: PLC0415  # only by meaning
+        from familiar_cli.store.search.embedder import read_question  # noqa: PLC0415  # only by meaning
 
         try:
-            encoding = read_queries(embedder, asked_apart(self.query))
+            encoding = read_question(embedder, asked_apart(self.query))
         except EmbedderError as error:
             if needed:
                 raise

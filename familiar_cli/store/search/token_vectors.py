@@ -46,6 +46,7 @@ _MOST_LOW: Final = 0.75  # of the best, where few lines are found and all are al
 NEAR: Final = 0.8
 """How near the line is that answers a question: MiniLM's median. Unrelated ones come to 0.55."""
 
+_OF_KIND: Final = 2.0  # weight of the word for what is asked for, of which several are wanted
 _MOST_COUNTED: Final = 3_000  # texts that hold a word; of more, their share of the newest is taken
 
 
@@ -95,6 +96,24 @@ def token_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
     return np.maximum(result, 0.0, out=result)
 
 
+def question_maxima(rows: Rows, extents: Extents, asked: Encoded) -> Matrix:
+    """Return each text's similarity to each token of a question, float32[n, q].
+
+    A text that is about a thing of the kind asked for is as similar as if it named the kind.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    assert asked.tokens is not None
+    places = [place for place, word in enumerate(asked.words) if word == asked.kind]
+    if asked.things is None or not places:
+        return token_maxima(rows, extents, asked.tokens)
+    both = token_maxima(rows, extents, np.concatenate((asked.tokens, asked.things)))
+    result, things = both[:, : len(asked.words)], both[:, len(asked.words) :].max(axis=1)
+    for place in places:
+        np.maximum(result[:, place], things, out=result[:, place])
+    return np.ascontiguousarray(result)
+
+
 def largest_maxima(result: Matrix, members: Places, sizes: Places) -> Matrix:
     """Return the largest `maxima` of groups of texts, float32[g, q].
 
@@ -116,7 +135,7 @@ def largest_maxima(result: Matrix, members: Places, sizes: Places) -> Matrix:
 def token_weights(
     connection: sqlite3.Connection,
     table: str,
-    words: Sequence[str],
+    asked: Encoded,
     count: int,
     *,
     counts: fts.Counts | None = None,
@@ -127,7 +146,7 @@ def token_weights(
     Args:
         connection: The database with the texts' full-text table.
         table: Its name.
-        words: The tokens' words.
+        asked: The question; the word for the kind of thing that it asks for counts twice.
         count: Approximate number of texts.
         counts: As in `fts.frequencies`.
         visible: As in `fts.frequencies`.
@@ -135,11 +154,13 @@ def token_weights(
     import numpy as np  # noqa: PLC0415
 
     held = fts.frequencies(
-        connection, table, set(words), _MOST_COUNTED, counts=counts, visible=visible
+        connection, table, set(asked.words), _MOST_COUNTED, counts=counts, visible=visible
     )
     about = {w: n if n <= _MOST_COUNTED else share * count for w, (n, share) in held.items()}
-    by_token = np.array([min(about[word], count) for word in words])
+    by_token = np.array([min(about[word], count) for word in asked.words])
     rare = np.sqrt(np.log1p((count - by_token + 0.5) / (by_token + 0.5)))
+    if asked.things is not None:
+        rare *= [_OF_KIND if word == asked.kind else 1.0 for word in asked.words]
     shares: Matrix = (rare / rare.sum()).astype(np.float32)
     return shares
 
@@ -294,11 +315,11 @@ def token_nearness(
     there = ids[np.minimum(ids.searchsorted(windows.lines), len(ids) - 1)] == windows.lines
     if not there.any():
         return {}
-    result = token_maxima(rows, extents, encoding.tokens)
+    result = question_maxima(rows, extents, encoding)
     shares = token_weights(
         pieces.connection,
         "lines_fts",
-        encoding.words,
+        encoding,
         count,
         counts=pieces.counts,
         visible=pieces.lines_seen,

@@ -22,7 +22,7 @@ from familiar_cli.base.files import check_own, locked, remove
 from familiar_cli.base.text import digest_of
 from familiar_cli.store.fts import words
 from familiar_cli.store.search import token_vectors
-from familiar_cli.store.search.embedder import Encoded, read_passages, read_queries, token_version
+from familiar_cli.store.search.embedder import Encoded, read_passages, read_question, token_version
 from familiar_cli.store.search.rank import cosine_nearness
 from familiar_cli.store.search.schema import IndexUnusableError
 from familiar_cli.store.search.types import BATCH
@@ -161,9 +161,9 @@ class NearTurns(Struct, frozen=True):
         groups = [[order[turn] for turn in around[one] if turn in order] for one in wanted]
         count = visible.rows if visible else int(self.keys["id"][-1])
         weights = token_vectors.token_weights(
-            connection, "turns_fts", encoding.words, count, visible=visible
+            connection, "turns_fts", encoding, count, visible=visible
         )
-        result = token_vectors.token_maxima(self.tokens, extents, encoding.tokens)
+        result = token_vectors.question_maxima(self.tokens, extents, encoding)
         members = np.array([place for group in groups for place in group])
         passages = token_vectors.largest_maxima(result, members, np.array([len(g) for g in groups]))
         own = token_vectors.scale_values(
@@ -224,7 +224,7 @@ class TurnVectors:
         """
         if size_of(self._path(embedder, ".keys")) <= 0:
             return None
-        encoding = read_queries(embedder, questions)
+        encoding = read_question(embedder, questions)
         found = self._mapped(embedder)  # late: others may truncate the files
         if found is None:
             return None

@@ -15,6 +15,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from familiar_cli.base import languages
+
 
 class Weights(Struct, frozen=True):
     """How much each signal counts. Chosen by measurement: docs/reference/ranking.md.
@@ -71,6 +73,17 @@ _LIST: Final = (
     # "What events …", "Which of her books …": a plural close to the question word.
     r"|(?:^|[.!?,]\s+)(?:what|which)\s+(?:\w+\s+){0,2}?(?!does|is|was|has|this|his)\w+(?<!s)s\b"
 )
+_OF_KINDS: Final = r"(?:kind|type|sort)s? of"
+_KIND: Final = (
+    rf"\b(?:what|which|how many|{_OF_KINDS})(?:\s+(?:are|were|some|of|the|{_OF_KINDS}))*"
+    r"((?:[^\w.,;:!?]+[^\W\d_]+){1,4})"
+)
+_HABIT: Final = r"\b(?:to|for)\s+(?:a\s+)?(relax|destress|unwind|fun|work|exercise|living)\b"
+_WHERE: Final = r"(?:^|[.!?,])\s*(where)\b"
+_KIND_END: Final = (
+    r"\W(?:can|could|did|do|does|had|has|have|would|might|will|is|are|was|were|am"
+    r"|in|at|on|for|with|from|to|of|by|about|that|who)\b"
+)
 ASKS: Final = ("?", "？", "؟")
 """What a line ends with that only asks."""
 
@@ -90,3 +103,28 @@ def weights_for(query: str, *, lines: bool = False) -> Weights:
         if re.search(_LIST, text, re.IGNORECASE):
             return LISTS
     return LINES if lines else WEIGHTS
+
+
+class KindAsked(Struct, frozen=True):
+    """A kind of thing that a question asks for, and things of that kind, as a list in a text."""
+
+    word: str
+    things: str
+
+
+@lru_cache(maxsize=64)
+def kind_asked(query: str) -> KindAsked | None:
+    """Return the kind of thing of which `query` wants several; None if it names none with a table.
+
+    "What activities does she like?" is answered by lines about camping and pottery.
+    """
+    text = query[:_MOST_CHARS].lower()
+    if not re.search(_ASKING, text):
+        return None
+    words = re.findall(_HABIT, text)
+    if weights_for(query) in {LISTS, INFERENCES}:
+        phrases = [re.split(_KIND_END, phrase)[0] for phrase in re.findall(_KIND, text)]
+        words = [word for phrase in phrases for word in re.findall(r"\w+", phrase)[::-1]] + words
+        words += re.findall(_WHERE, text)
+    known = languages.kinds("en") if words else {}
+    return next((KindAsked(word, known[word]) for word in words if word in known), None)

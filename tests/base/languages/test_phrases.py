@@ -14,6 +14,7 @@ from familiar_cli.base.languages import (
     Phrases,
     begins_with,
     heading_in,
+    kinds,
     phrases,
     section_key,
     tables,
@@ -163,3 +164,11 @@ def test_a_session_is_called_by_the_part_of_its_day() -> None:
     assert phrases("de").session("2026-04-07-evening") == "2026-04-07 Abend"
     assert phrases("en").session("2026-04-07-evening") == "2026-04-07-evening"
     assert phrases("ja").session("2026-04-07-market") == "2026-04-07-market"
+
+
+def test_a_name_of_two_kinds_has_the_things_of_both() -> None:
+    assert {"yoga", "maths"} <= set(kinds("en")["classes"].split(", "))
+
+
+def test_a_language_without_a_table_of_kinds_knows_none() -> None:
+    assert kinds("fr") == {}

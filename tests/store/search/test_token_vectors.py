@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli.store import fts
 from familiar_cli.store.search import embedder, token_vectors
-from familiar_cli.store.search.embedder import SPECS
+from familiar_cli.store.search.embedder import SPECS, Encoded
 from familiar_cli.store.search.rank import number_runs
 from familiar_cli.store.search.token_vectors import Extents
 from tests.support.cases import each
@@ -20,6 +21,11 @@ from tests.support.cases import each
 def unit(chance, count, width=8) -> np.ndarray:
     rows = chance.standard_normal((count, width)).astype(np.float32)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def question(*words: str) -> Encoded:
+    tokens = np.eye(8, dtype=np.float32)[: len(words)]
+    return Encoded(tokens[:1], tokens, (len(words),), words)
 
 
 def extents(counts, chance) -> tuple[Extents, int]:
@@ -74,12 +80,30 @@ def test_rare_words_count_more_and_all_weights_make_one(rows) -> None:
     db.execute(f'CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = "{fts.TOKENIZER}")')
     said = ["tea cakes" if number % 2 else "tea" for number in range(rows - 1)]
     db.executemany("INSERT INTO t (body) VALUES (?)", [(text,) for text in [*said, "tea rum"]])
-    weights = token_vectors.token_weights(db, "t", ["tea", "cake", "rum", "gin", "…"], rows)
+    asked = question("tea", "cake", "rum", "gin", "…")
+    weights = token_vectors.token_weights(db, "t", asked, rows)
+    asked = replace(asked, kind="cake", things=asked.tokens)
+    of_kind = token_vectors.token_weights(db, "t", asked, rows)
     db.close()
     held = np.array([rows, len(said) // 2, 1, 0, 0])
     wanted = np.sqrt(np.log1p((rows - held + 0.5) / (held + 0.5)))
     assert weights == pytest.approx(wanted / wanted.sum(), rel=1e-2)
-    assert weights.sum() == pytest.approx(1)
+    assert weights.sum() == of_kind.sum() == pytest.approx(1)
+    assert of_kind[1] / of_kind[2] == pytest.approx(2 * weights[1] / weights[2])
+
+
+def test_a_text_about_a_thing_of_the_kind_asked_for_is_near_to_the_word_for_the_kind() -> None:
+    rows = token_vectors.quantise_vectors(np.eye(8, dtype=np.float32))
+    where = Extents(np.arange(5), np.ones(5, np.int64))  # a text a token
+    asked = question("ada", "hobbies", "spring")
+    plain = token_vectors.question_maxima(rows, where, asked)
+    assert plain == pytest.approx(np.eye(5, 3))
+    asked = replace(asked, kind="hobbies", things=np.eye(8, dtype=np.float32)[3:5])
+    near = token_vectors.question_maxima(rows, where, asked)
+    assert near[:, 1] == pytest.approx([0, 1, 0, 1, 1])
+    assert (near[:, [0, 2]] == plain[:, [0, 2]]).all()
+    nobody = token_vectors.question_maxima(rows, where, asked.without({"hobbies"}))
+    assert (nobody == plain[:, [0, 2]]).all()
 
 
 def test_the_best_is_one_and_the_first_quarter_is_zero() -> None:

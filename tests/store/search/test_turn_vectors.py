@@ -215,6 +215,16 @@ def test_the_turn_beside_it_counts_as_its_passage(made, history) -> None:
     assert beside[3] == pytest.approx(0.5)
 
 
+def test_a_thing_of_the_kind_that_is_asked_for_is_near(made, history) -> None:
+    for text in ["Bread and butter.", "The parrot sang.", "Rain.", "Where is the key?"]:
+        history.append("c", "user", text)
+    near = near_of(made, TokenWordEmbedder(), history, "What pets has she had?")
+    with history.use(create=False) as connection:
+        catch_up(connection)
+        found = near.by_tokens(connection, {n: [n] for n in range(1, 5)})
+    assert max(found, key=lambda turn: found[turn]) == 2
+
+
 def test_the_name_of_who_speaks_is_no_word_to_compare(made, history) -> None:
     embedder = TokenWordEmbedder(alike=[("parasol", "umbrella")])
     for text in ["Bread.", "My umbrella is lost.", "Poor Josephine!", "Rain.", "Butter."]:

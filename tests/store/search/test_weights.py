@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.store.search.weights import INFERENCES, LINES, LISTS, WEIGHTS, weights_for
+from familiar_cli.store.search.weights import (
+    INFERENCES,
+    LINES,
+    LISTS,
+    WEIGHTS,
+    kind_asked,
+    weights_for,
+)
 from tests.support.embedders import TokenWordEmbedder
 
 
@@ -58,6 +65,53 @@ def test_single_lines_that_ask_count_a_little_less_for_any_question() -> None:
     assert weights_for("When did she go?", lines=True) == LINES
     assert weights_for("What has she made?", lines=True) == LISTS
     assert (LINES.asking, WEIGHTS.asking) == (0.05, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "word", "thing"),
+    [
+        ("What activities does Ada like?", "activities", "camping"),
+        ("Which countries or towns has she seen?", "towns", "London"),
+        ("What card games have they played?", "games", "chess"),
+        ("What kinds of music do I like?", "music", "jazz"),
+        ("Hey, how many pets have you had?", "pets", "dog"),
+        ("What LGBTQ+ events has she been to?", "events", "parade"),
+        ("What personality traits might she have?", "traits", "patient"),
+        ("How does he like to unwind?", "unwind", "yoga"),
+        ("What does she do for a living?", "living", "nurse"),
+    ],
+)
+def test_the_kind_of_thing_that_a_list_is_of_is_known_with_things_of_it(query, word, thing) -> None:
+    found = kind_asked(query)
+    assert found is not None
+    assert found.word == word
+    assert thing in found.things.split(", ")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "When did she buy the car?",
+        "What has Ada painted?",  # it names no kind
+        "What did she say of her pets?",
+        "What pleases her about the games?",
+        "Her hobbies, which she has had for years, are quiet.",
+        "Was haben sie für Hobbys?",
+    ],
+)
+def test_other_questions_ask_for_no_kind(query) -> None:
+    assert kind_asked(query) is None
+
+
+def test_a_list_of_a_kind_finds_what_is_of_that_kind(world) -> None:
+    world.put("a.md", talk("The bread was stale."))
+    world.put("b.md", talk("We went camping."))
+    world.put("c.md", talk("The letter came."))
+    embedder = TokenWordEmbedder()
+    world.index.build_if_stale(embedder)
+    found = world.ask("What activities has Ada done?", embedder)
+    assert found.hits[0].rel_path == "b.md"
+    assert found.hits[0].score > found.hits[1].score
 
 
 def talk(*turns: str) -> str:
