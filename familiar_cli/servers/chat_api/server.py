@@ -20,7 +20,7 @@ from familiar_cli.base.config.grants import RATES, Access, RequestRates, access_
 from familiar_cli.base.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import status_of
-from familiar_cli.base.text import fold, slugify
+from familiar_cli.base.text import slugify
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import CHARACTERS, Author, Me, check_id
 from familiar_cli.familiar import Familiar
@@ -471,8 +471,7 @@ class Server:
         if thread:
             request = replace(request, lines=thread)
             them = speakers.in_thread(them, thread)
-            is_owners = fold(them.person) == fold(familiar.me().name)
-            if not (is_owners or speakers.names_speaker(headers, request.person)):
+            if not speakers.names_speaker(headers, request.person):
                 person = speakers.author_named(thread[-1].name) or person
         request = replace(
             request, lines=tuple(them.attribute(line, person) for line in request.lines)

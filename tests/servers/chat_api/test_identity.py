@@ -154,10 +154,12 @@ def test_the_same_id_is_the_same_turn_from_its_author_only(api) -> None:
     [
         (("Mallory", "Mallory"), ("cli-user", "cli-user")),
         (("Anna", "Mallory"), ("sillytavern-Anna", "sillytavern-Mallory")),
-        (("Anna", "robin"), ("sillytavern-Anna", "cli-user")),
+        (("Anna", "Robin"), ("sillytavern-Anna", "sillytavern-Robin")),
     ],
 )
-def test_of_several_users_with_names_only_the_owners_is_the_owner(serve, names, authors) -> None:
+def test_of_several_users_with_names_but_no_accounts_none_is_the_owner(
+    serve, names, authors
+) -> None:
     live("ada")
     run("me", "--name", "Robin")
     run("hear", "My PIN is 4711.")
