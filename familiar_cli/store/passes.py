@@ -7,6 +7,7 @@ file, `runs/failed/<pass>.json`, which is deleted when the pass succeeds.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
@@ -407,6 +408,7 @@ def failed(command: str, error: FamiliarError, retry_in_s: float) -> Event:
 _HANGUP = getattr(signal, "SIGHUP", 0)  # not on Windows
 _BREAK = getattr(signal, "SIGBREAK", 0)  # only there
 _ENDING = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANGUP, _BREAK)))
+_NEW_OBJECTS: Final = 10_000  # after which the garbage collector runs; at the start, after more
 
 
 async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
@@ -425,11 +427,12 @@ async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) ->
 
 @contextmanager
 def stopped_by_signals(stop: asyncio.Event, at_once: asyncio.Event | None = None) -> Iterator[None]:
-    """Set `stop` on termination signals. Main thread only.
+    """Set `stop` on termination signals, in a process that stays. Main thread only.
 
     These are SIGINT, SIGTERM, SIGHUP and, on Windows, Ctrl-Break. With `nohup`, SIGHUP is still
     ignored.
     """
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _ENDING}
     if before.get(_HANGUP) == signal.SIG_IGN:

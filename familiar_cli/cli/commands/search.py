@@ -220,7 +220,8 @@ def search(
     _check(past=past, all_=all_, channel=channel, within=within)
     out, familiar = output(ctx), familiar_of(ctx)
     day, question = day_of(familiar, since), text_or_stdin(query)
-    viewer, of_past = _viewers(familiar, as_, channel)
+    person = None if as_ is None else _viewer_of(familiar, as_, channel)
+    viewer = person or OWNER
     options = options_from(
         k=k,
         method=method,
@@ -256,7 +257,7 @@ def search(
                 method=method,
                 since=day,
                 channel=channel,
-                viewer=of_past,
+                viewer=person or (OWNER if channel else familiar.privacy.glance()),
                 min_score=min_score,
                 unwritten=bool(unwritten),
             )
@@ -286,14 +287,11 @@ def search(
         _tell_of_turns(out, said, min_score)
 
 
-def _viewers(familiar: Familiar, as_: str | None, channel: str | None) -> tuple[Viewer, Viewer]:
-    """Return the viewer of memory, and the viewer of turns."""
+def _viewer_of(familiar: Familiar, account: str, channel: str | None) -> Viewer:
     from familiar_cli.base.config.home import who_speaks
 
-    if as_ is None:
-        return OWNER, OWNER if channel else familiar.privacy.glance()
-    person = who_speaks(as_, None, familiar.me(channel or ""))
-    return (familiar.privacy.viewer_in(channel or "", person),) * 2
+    person = who_speaks(account, None, familiar.me(channel or ""))
+    return familiar.privacy.viewer_in(channel or "", person)
 
 
 def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:
