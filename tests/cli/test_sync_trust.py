@@ -159,12 +159,16 @@ def test_an_order_of_a_blocked_machine_does_not_come_by_way_of_main(first, order
     assert shown(first, "public") == ["hello all", "I am Nela"]
 
 
-def test_an_order_merged_without_being_carried_out_is_found(first, order, monkeypatch) -> None:
+def test_an_order_merged_without_being_carried_out_is_found(first, order, hub, monkeypatch) -> None:
     with monkeypatch.context() as before:  # a mistake of an earlier version
         before.setattr(RemoteFetch, "_without_waiting", lambda _, there: dict(there))
         first.run("sync")
     assert shown(first, "public") == ["hello all", "I am Nela"]
     assert "was merged, but never carried out" in first.run("doctor", exit_code=7).stdout
+    waits = first.run("sync", exit_code=7)
+    assert f"`familiar sync allow {order}` lets that happen here" in waits.stdout
+    for kind in ("memory", "turns"):
+        (hub / "refs" / "heads" / kind / order).unlink()
     waits = first.run("sync", exit_code=7)
     assert f"`familiar sync allow {order}` lets that happen here" in waits.stdout
     assert shown(first, "public") == ["hello all", "I am Nela"]
