@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 _MOST_MESSAGES: Final = 5_000
 _PERCENT: Final = 100
+# SillyTavern's kinds of generation, by ours.
 _KINDS: Final = {
     "normal": frozenset({"normal"}),
     "again": frozenset({"swipe", "regenerate"}),
     "continue": frozenset({"continue"}),
 }
-"""SillyTavern's kinds of generation, by ours."""
 
 _Book = dict[str, LoreSettings]
 

@@ -32,6 +32,7 @@ _OUTLET: Final = re.compile(r"\{\{\s*outlet\s*::?\s*([^{}]*?)\s*\}\}", re.IGNORE
 _WITH_OUTLETS: Final = frozenset(
     {Layer.core, Layer.character, Layer.author_note, Layer.depth_inject}
 )
+# The span of each position, whether it stands before or after what is there, and its name.
 _SPANS: Final = (
     (PromptSpan.world_before, 0, "before the character"),
     (PromptSpan.world_after, 0, "after the character"),
@@ -42,7 +43,6 @@ _SPANS: Final = (
     (PromptSpan.example, 1, "after the examples"),
     (PromptSpan.outlet, 0, "in its outlet {outlet!r}"),
 )
-"""The span of each position, whether it stands before or after what is there, and its name."""
 
 
 class LorePlace(Struct, frozen=True):

@@ -383,8 +383,7 @@ def _with_places(refill: Refill) -> Refill:
 
 
 Answer: TypeAlias = "tuple[Sequence[Contribution] | None, Report]"
-_PATIENCE_S: Final = 0.05
-"""While providers wait for their turn, so often one more thread asks them."""
+_PATIENCE_S: Final = 0.05  # while providers wait for their turn, so often one more thread asks them
 
 
 class _Round:

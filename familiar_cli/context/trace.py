@@ -191,19 +191,19 @@ def _text_at(pointer: dict[str, Any], messages: object) -> str:
     raise Malformed("a contribution's text is not where it says")
 
 
+# The keys of a trace that do not change after the prompt was made.
 _PROMPT: Final = ("contributions", "messages", "request")
-"""The keys of a trace that do not change after the prompt was made."""
 
 TRACE_VERSION: Final = 2
 """2: the file holds no text twice. Files of version 1 are read as well."""
 
 
+# The keys of a fragment in the record, in this order; `cut` follows from the others.
 _PIECE_KEYS: Final = (
     *("layer", "priority", "source", "rel_path", "tokens", "kept", "reason", "offered_tokens"),
     *("place", "role", "depth", "turn_id", "text", "lines", "sha256", "score", "cause", "hidden"),
     *("cut", "turns", "origin"),
 )
-"""The keys of a fragment in the record, in this order; `cut` follows from the others."""
 _read_piece: Final = attrgetter(*(key if key != "cut" else "is_cut" for key in _PIECE_KEYS))
 
 

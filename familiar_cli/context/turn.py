@@ -138,8 +138,8 @@ def why_stopped(replied: CompleteReply, model: ChatModel) -> list[str]:
     return []
 
 
+# A reply that ends so wants something done before it says anything.
 _CALLS: Final = frozenset({"tool_calls", "function_call"})
-"""A reply that ends so wants something done before it says anything."""
 
 
 class TurnResult(Struct, frozen=True):

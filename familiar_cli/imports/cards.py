@@ -265,6 +265,7 @@ def _by_name(data: dict[str, Any], origin: str, notes: list[str]) -> dict[str, A
 
 FILE_FIELDS: Final = tuple(entry.field for entry in SELF_FILES)
 _ALWAYS_THERE: Final = ("name",)  # not worth a note
+# The fields that put text into prompts, and how.
 _USED: Final = {
     **dict.fromkeys(FILE_FIELDS, ""),
     "first_mes": " (opens a new conversation)",
@@ -272,7 +273,6 @@ _USED: Final = {
     "nickname": " (what {{char}} becomes)",
     "extensions.depth_prompt": "",
 }
-"""The fields that put text into prompts, and how."""
 
 
 class KeptCard(TypedDict, total=False):

@@ -110,17 +110,17 @@ Kind = Literal[
 ]
 
 CARD_SUFFIXES: Final = frozenset((*SUFFIXES.values(), ".yml"))
+# What the files of a directory are; only `chats` has directories in it.
 _PLACES: Final[dict[str, tuple[Kind, frozenset[str]]]] = {
     "characters": ("character", CARD_SUFFIXES),
     "worlds": ("world", frozenset({".json"})),
     "groups": ("group", frozenset({".json"})),
     "group chats": ("group_chat", frozenset({".jsonl"})),
 }
-"""What the files of a directory are; only `chats` has directories in it."""
 
 _CHATS: Final = "chats"
+# Directories of which one at least makes a folder SillyTavern's.
 _SURE: Final = frozenset(("characters", "chats", "group chats"))
-"""Directories of which one at least makes a folder SillyTavern's."""
 
 _NOISE: Final = frozenset((".ds_store", ".gitkeep", "desktop.ini", "thumbs.db"))
 

@@ -60,8 +60,8 @@ class Skip(Struct, frozen=True):
 MAX_LINE_BYTES: Final = 16 * MIB
 """Longest line, that is, one message with all its swipes."""
 
+# How much longer our own export's line is at most: it has the words, and quotes the source's.
 _OWN_TIMES: Final = 8
-"""How much longer our own export's line is at most: it has the words, and quotes the source's."""
 
 
 _BLOCK_BYTES: Final = MIB
@@ -201,6 +201,7 @@ def is_binary(start: bytes) -> bool:
     return len(_CONTROLS.findall(start)) * 50 > len(start)
 
 
+# In the order in which they are tried; anything else is text.
 _SHAPES: Final[tuple[tuple[Shape, Callable[[bytes], object]], ...]] = (
     ("empty", lambda start: not start),
     ("picture", lambda start: start.startswith(_PICTURES) or start[8:12] == b"WEBP"),
@@ -209,7 +210,6 @@ _SHAPES: Final[tuple[tuple[Shape, Callable[[bytes], object]], ...]] = (
     ("object", lambda start: start.startswith(b"{")),
     ("binary", is_binary),
 )
-"""In the order in which they are tried; anything else is text."""
 
 
 def first_object(source: ForeignFile) -> dict[str, Any]:

@@ -131,6 +131,7 @@ _NAME_WORDS: Final = 5  # longest name without a time beside it
 _NEVER_IN_NAMES: Final = frozenset("=<>{}|\\\t\0")
 _QUOTES: Final = ('"', "“”„", "«»")  # a name may be in them, and half of one is not
 _NOT_IN_BARE_NAMES: Final = frozenset(';!?,[]/`*_#…。、！？"“”„«»')
+# What stands before a colon and is hardly ever a speaker.
 _LABELS: Final = frozenset(
     (
         *("note", "notes", "nb", "ps", "p.s", "todo", "edit", "update", "tip", "warning", "e.g"),
@@ -139,7 +140,6 @@ _LABELS: Final = frozenset(
         *("to", "subject", "tags", "aliases", "cc"),
     )
 )
-"""What stands before a colon and is hardly ever a speaker."""
 
 _QUICK: Final = re.compile(r"[:：>)\]—–-]|\d\d")
 _TIME_LIKE: Final = re.compile(r"\d[:.h]\d\d|\d[-/.][ ]?\d|\d{4}|[年년]")
@@ -263,6 +263,7 @@ _BLOCKS: Final = (
         "([",
     ),
 )
+# Lines with a time and nobody who speaks, by the style of the messages beside them.
 _TOLD: Final = (
     _HeaderStyle(
         "[time] Name: text", _compile_pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]"
@@ -271,7 +272,6 @@ _TOLD: Final = (
         _ANDROID, _compile_pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"), "", "-–—"
     ),
 )
-"""Lines with a time and nobody who speaks, by the style of the messages beside them."""
 
 _QUOTED_BARE: Final = ("<Name> text", _compile_pattern(_QUOTED))
 _COLON_BARE: Final = (

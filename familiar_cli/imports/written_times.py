@@ -17,10 +17,10 @@ from familiar_cli.imports.contract import DateOrder  # type of a field
 
 ORDERS: Final[tuple[DateOrder, ...]] = ("dmy", "mdy", "ymd")
 
+# Words for months and for halves of the day, from CLDR by `tools/locale_times.py`.
 _WORDS: Final[dict[str, dict[str, str]]] = json.loads(
     (resources.files(__package__) / "locale_times.json").read_text("utf-8")
 )
-"""Words for months and for halves of the day, from CLDR by `tools/locale_times.py`."""
 
 
 def _bare(word: str) -> str:

@@ -176,6 +176,7 @@ def _parse_first(text: str) -> Any:  # noqa: ANN401  # JSON
 MAX_REPLY_CHARS = 4_000_000
 MAX_NAME_CHARS = 200  # characters of a model name
 _LARGEST_COUNT = 2**53  # what JSON can say to everyone
+# The finish reasons that servers send, by the one that OpenAI's API has for each.
 _ENDS: Final = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("stop_token", "complete", "completed", "done", "finished"), "stop"),
@@ -185,14 +186,13 @@ _ENDS: Final = {
     **dict.fromkeys(("tool_calls", "tool_call", "tool_use"), "tool_calls"),
     "function_call": "function_call",
 }
-"""The finish reasons that servers send, by the one that OpenAI's API has for each."""
+# Finish reasons of replies that broke off.
 _FAILED: Final = frozenset(
     {
         *("error", "abort", "aborted", "cancelled", "canceled", "timeout", "failed"),
         *("network_error", "insufficient_system_resource", "engine_error"),
     }
 )
-"""Finish reasons of replies that broke off."""
 _REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 _CONTENT: Final = frozenset({"choices", "message", "response", "done", "usage"})
 

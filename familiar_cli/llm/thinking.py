@@ -21,8 +21,8 @@ _PAIRS: Final = (
     ("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>"),  # gpt-oss
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
+# Opening marks that also occur in stories, so that they count only at the start of a reply.
 _WORDS: Final = frozenset(["<thought>", "<reason>", "<reasoning>"])
-"""Opening marks that also occur in stories, so that they count only at the start of a reply."""
 _SENTENCE_ENDS: Final = tuple("\n.!?…。！？")
 _AFTER_SENTENCE: Final = " \t\"'”’»)]*"
 _OPENING: Final = frozenset(opening for opening, _ in _PAIRS)

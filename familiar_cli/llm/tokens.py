@@ -188,11 +188,11 @@ _ENGLISH: Final = _pieces_of("the and of to you it is my your we they this that 
 _FOREIGN: Final = _pieces_of(
     "der das und ist ich nicht ein eine el la los que una con le les et est une di che il não um"
 )
+# What an English word of 1, 2, … letters costs on average: most are one token.
 _ENGLISH_WORDS: Final = (1.0, 1.0, 1.0, 1.0, 1.0, 1.05, 1.12, 1.25, 1.35, 1.35, 1.5, 1.6, 1.7)
-"""What an English word of 1, 2, … letters costs on average: most are one token."""
 
+# The same for each letter of a longer one, or of a word in another language.
 _RARE_CHAR: Final = 0.3
-"""The same for each letter of a longer one, or of a word in another language."""
 
 
 class _Costs(dict[str, float]):

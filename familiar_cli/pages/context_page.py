@@ -267,8 +267,8 @@ def recall_page(fragments: Sequence[Fragment]) -> PagePart:
     return Stack(*parts)
 
 
+# Lines of an explanation; with the notes below it, it stays within 25 of 80 columns.
 _PAGE_LINES: Final = 22
-"""Lines of an explanation; with the notes below it, it stays within 25 of 80 columns."""
 
 _LINE_CHARS: Final = 76
 

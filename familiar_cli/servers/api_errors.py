@@ -81,8 +81,8 @@ class ApiError(Exception):
         return {"error": error}
 
 
+# The directories of a quoted path, which say nothing to somebody on another machine.
 _DIRECTORY: Final = re.compile(r"""(['"])(?:/|[A-Za-z]:[\\/]|\\\\)(?:[^'"]*[\\/])?([^'"]*)(?=\1)""")
-"""The directories of a quoted path, which say nothing to somebody on another machine."""
 
 
 def too_many_requests(retry_s: float) -> ApiError:

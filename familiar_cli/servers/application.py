@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from familiar_cli.servers.mcp.http import Endpoint
     from familiar_cli.servers.web.site import Site
 
+# Addresses of Anthropic's, Ollama's and OpenAI's other APIs.
 _FOREIGN: Final = ("/v1/messages", "/v1/completions", "/api/chat", "/api/generate")
-"""Addresses of Anthropic's, Ollama's and OpenAI's other APIs."""
 
 CONNECTION: Final = "familiar.connection"
 """The key in a request's state of what tells its connection from all others."""

@@ -34,11 +34,11 @@ _TAIL: Final = 20  # turns searched for a channel's newest exchange
 HANDED: Final = "handed:"
 """In `sync_state`, before an instance that is gone: its unread turns are read here."""
 
+# SQL condition for turns that are read on this instance.
 _OURS: Final = (
     "NOT EXISTS (SELECT 1 FROM elsewhere WHERE elsewhere.turn_id = {0} AND NOT EXISTS "
     "(SELECT 1 FROM sync_state WHERE name = 'handed:' || instance))"
 )
-"""SQL condition for turns that are read on this instance."""
 
 
 class UnreadFilter(Struct, frozen=True):

@@ -30,11 +30,11 @@ from familiar_cli.store.memory.pages.visible_lines import visible_in
 MemoryFormat = Literal["mem", "text"]
 """Formats of exported memories: a bundle of Portable Memory, or dated lines of text."""
 
+# Who it is, its world, and what is made of the other pages.
 _APART: Final = (
     *(layout.SELF_DIR, layout.LORE_DIR, layout.SESSIONS_DIR, layout.DIGEST_DIR),
     *layout.PERIOD_DIRS,
 )
-"""Who it is, its world, and what is made of the other pages."""
 _NO_MEMORIES: Final = ("aliases", "sessions", "people", "topics")
 _DATED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}): (?=\S)")
 

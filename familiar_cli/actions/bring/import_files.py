@@ -44,8 +44,8 @@ OnProgress = Callable[[str, int], None]
 Done = ImportReport | ImportedChats | ImportedFolder
 
 _KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
+# The order of kinds: first those that make a familiar, for the others to go into.
 _FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
-"""The order of kinds: first those that make a familiar, for the others to go into."""
 
 
 class FileImportOptions(Struct, frozen=True):

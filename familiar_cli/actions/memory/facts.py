@@ -324,8 +324,8 @@ def page_title(
 
 _LEARNED: Final = {"memory_writer": "learned", "human": "written by you", "sync": "from elsewhere"}
 _MADE: Final = ("consolidation", "distill")
+# Kinds of changes that are listed after new facts.
 _COUNTED: Final = frozenset({"summed up", "changed", "new page"})
-"""Kinds of changes that are listed after new facts."""
 
 
 class ChangeSentence(Struct, frozen=True):

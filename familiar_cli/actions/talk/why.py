@@ -41,12 +41,12 @@ _HEAD_BYTES: Final = 16_384  # where the title of a file stands
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WORD: Final = re.compile(r"[^\W\d_](?:[\w'’-]*\w)?")
 _HEADING: Final = re.compile(r"\A\[[^\n]*\]\n|\A# [^\n]*\n+")
+# How a word before a noun of the question reads in the answer.
 _DETERMINERS: Final = {
     **{word: word for word in ("the", "a", "an", "our", "his", "their")},
     "my": "your",
     "your": "my",
 }
-"""How a word before a noun of the question reads in the answer."""
 
 _PREPOSITIONS: Final = frozenset({"about", "of", "with", "for", "from"})
 _NO_TOPICS: Final = """

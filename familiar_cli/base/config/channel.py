@@ -43,8 +43,7 @@ _LABEL_CHARS: Final = 60  # prefix kept of a longer name, before its digest
 _DIGEST: Final = "~"  # separator; a name that holds the whole id has none
 _HEADING: Final = "channel: "
 _OF_DIGEST: Final = re.compile(rf".{{1,60}}{_DIGEST}[0-9a-f]{{32}}")
-_KINDS: Final = ".kinds.json"
-"""Derived cache of the kinds in channel files."""
+_KINDS: Final = ".kinds.json"  # derived cache of the kinds in channel files
 
 _MANY: Final = 100  # each process re-reads fewer changed files than this
 _LOOK_S: Final = 0.1  # one request asks several times; a file that is replaced is seen at once
@@ -345,6 +344,7 @@ def _quote_key(match: str) -> str:
 
 AUTO: Final = "auto"
 _FILES: Final = ("channel", "character.toml")
+# By setting or table, the value that defers to the more general settings.
 _LEFT_OPEN: Final = {
     "greeting": AUTO,
     "datetime": AUTO,
@@ -353,7 +353,6 @@ _LEFT_OPEN: Final = {
     "budget": 0,
     "processors": AUTO,
 }
-"""By setting or table, the value that defers to the more general settings."""
 
 
 class EffectiveValue(Struct, frozen=True):

@@ -36,8 +36,8 @@ _NOON: Final = 12
 _MOST_ALONE_CHARS: Final = 200
 _THIRD: Final = 4  # months of a year
 _THIRDS: Final = ((1, 10), (11, 10), (-10, 10))
+# Days from one to the next, days of one, and the weekday that it begins on.
 _IN_MONTH: Final = {"day": (1, 1, None), "week": (7, 7, None), "weekend": (7, 2, _SATURDAY)}
-"""Days from one to the next, days of one, and the weekday that it begins on."""
 _SINCE: Final = "since"
 _UNTIL: Final = "until"
 _SENTENCE_ENDS: Final = ".!?;。！？؟\n"

@@ -266,8 +266,8 @@ def handle_of(slug: str) -> str:
 CHARACTERS: Final = "sillytavern_character"
 """The platform of other characters in a group."""
 
+# Platforms of imported chats, where the id of a person is their name.
 _NAMED_BY_ID: Final = frozenset({"chat", CHARACTERS})
-"""Platforms of imported chats, where the id of a person is their name."""
 
 
 def title_of_account(slug: str, handle: str) -> str:

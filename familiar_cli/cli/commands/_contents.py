@@ -81,8 +81,8 @@ SECTIONS: Final[dict[str, Section]] = {
 }
 """What `familiar help --all` lists, in the order in which a person meets it."""
 
+# The commands of the first screen.
 _FIRST: Final = "start init me chat ask why context memory search review import config"
-"""The commands of the first screen."""
 
 HIDDEN: Final[Section] = {
     "remind": ("desk:remind", "Manage reminders; `familiar todo` does the same."),

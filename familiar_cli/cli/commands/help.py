@@ -23,14 +23,14 @@ _MOST_COMMANDS: Final = 12
 _MOST_PAGES: Final = 6
 _PACKAGE: Final = Path(familiar_cli.__file__).parent
 _DOCS: Final = (_PACKAGE / "docs", _PACKAGE.parent / "docs")
+# Where the documentation is: in an installed package, else in a checkout.
 _FOLDER: Final = next((folder for folder in _DOCS if folder.is_dir()), _DOCS[0])
-"""Where the documentation is: in an installed package, else in a checkout."""
 
+# The help of all commands, lists of pages, and the reasons for how the program is built.
 _NOT_SEARCHED: Final = {"commands.md", "README.md", "decisions"}
-"""The help of all commands, lists of pages, and the reasons for how the program is built."""
 
+# Weight of a word in a name or title, in a summary or heading, and at most elsewhere.
 _WEIGHTS: Final = (6, 3, 2)
-"""Weight of a word in a name or title, in a summary or heading, and at most elsewhere."""
 _LEAST_SHARE: Final = 0.4  # of the best score
 
 _Row = tuple[str, str]

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.document import Document
 
 _LOOKS_EVERY_S: Final = 0.2
-_LATE_CTRL_C_S: Final = 1.5
-"""For so long after a reply, Ctrl-C was probably meant for the reply."""
+_LATE_CTRL_C_S: Final = 1.5  # for so long after a reply, Ctrl-C was probably meant for the reply
 
 _UNSENT: Final = "typed during the reply, not sent"
 _QUIET_S: Final = 0.03  # a pause of this length ends a paste

@@ -41,8 +41,7 @@ DEPTH: Final = 1
 """It changes at every turn, so it stands right before what is said now, and not above the chat: all
 that stands before it can be used again by a server that remembers the beginnings of prompts."""
 
-_OWN_SHARE: Final = 0.5
-"""Share of the layer that people's files leave to what was searched for."""
+_OWN_SHARE: Final = 0.5  # share of the layer that people's files leave to what was searched for
 
 LABEL_TOKENS: Final = 20  # approximate overhead of a passage in tokens
 _SHARE: Final = 0.8  # share of the deadline after which the results so far are used

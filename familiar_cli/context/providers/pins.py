@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 SOURCE: Final = "memory.pinned"
 PRIORITY: Final = 91
+# Of a pin that finds no room beside the others, which is served after them.
 _WAITING_PRIORITY: Final = 90
-"""Of a pin that finds no room beside the others, which is served after them."""
 
 _LABEL_CHARS: Final = 160
 _SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)

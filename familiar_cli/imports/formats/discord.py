@@ -28,11 +28,11 @@ from familiar_cli.imports.source import (
 )
 
 _PROGRAM: Final = Program("discord")
+# The types of messages that people write; all others are Discord's own.
 _SPOKEN: Final = frozenset(("Default", "Reply", "19", "20", "23", "ChatInputCommand"))
-"""The types of messages that people write; all others are Discord's own."""
 
+# The types of channels that are open to their members only; others of a server are `Guild...`.
 _PRIVATE: Final = frozenset(("DirectTextChat", "DirectGroupTextChat", "GuildPrivateThread"))
-"""The types of channels that are open to their members only; others of a server are `Guild...`."""
 
 _COLUMNS: Final = ["AuthorID", "Author", "Date", "Content"]
 

@@ -57,12 +57,12 @@ _PARTS_THEM: Final = "it only separates messages"
 _OF_EXPORT: Final = "it is about the export, not part of the conversation"
 _TOO_LONG: Final = f"it is longer than {MAX_LINE_CHARS:,} characters"
 _TOO_MUCH: Final = f"the message that it is part of is longer than {MAX_LINE_CHARS:,} characters"
+# What Discord says of a member in that member's name.
 _EVENTS: Final = re.compile(
     r"(?:Joined the (?:server|group)|Left the group|Pinned a message|Started a (?:call|thread)"
     r"|Changed the (?:channel|group) (?:icon|name)|Added .{1,60} to the group"
     r"|Removed .{1,60} from the group)\b.{0,200}"
 )
-"""What Discord says of a member in that member's name."""
 
 
 def _sniff(source: ForeignFile) -> contract.Sighting:

@@ -45,8 +45,8 @@ _OURS: Final = frozenset(
 )
 _SPOKEN: Final = frozenset({"user", "assistant"})
 MOST_PICTURE_CHARS: Final = 12_000_000  # in base64: 9 million bytes
+# What SillyTavern puts before a chat; its strict post-processing makes it a person's message.
 _CHAT_START: Final = re.compile(r"\[Start a new (?:group )?chat\b[^\]\n]*\]", re.IGNORECASE)
-"""What SillyTavern puts before a chat; its strict post-processing makes it a person's message."""
 
 _MOST_MESSAGES: Final = 20_000
 MOST_CHARS: Final = 4_000_000

@@ -21,8 +21,8 @@ TYPE: Final = "X-Familiar-Type"
 """What SillyTavern calls the kind of a generation."""
 
 OPEN_WEBUI_CHAT: Final = "X-OpenWebUI-Chat-Id"
+# The id of a temporary chat in Open WebUI; it is `local:` with the id of the session.
 _TEMPORARY: Final = re.compile(r"local(?::|\Z)", re.IGNORECASE)
-"""The id of a temporary chat in Open WebUI; it is `local:` with the id of the session."""
 
 _JOB_TYPES: Final = frozenset({"quiet", "impersonate"})
 _JOBS: Final = (
@@ -81,14 +81,14 @@ _PATTERNS: Final = tuple(
     (name, re.compile(rf"\s*(?:{pattern})", re.VERBOSE | re.IGNORECASE | re.DOTALL))
     for name, pattern in _JOBS
 )
+# Jobs that some programs send as instructions, with the scene as a person's message.
 _OF_INSTRUCTIONS: Final = frozenset({"a scene tracker", "a scene summary", "a message summary"})
-"""Jobs that some programs send as instructions, with the scene as a person's message."""
 
+# What LiteLLM's health check asks every model behind it, to the letter; people say it, too.
 _PROBES: Final = frozenset({"test from litellm", "What's 1 + 1?", "Hey how's it going?"})
-"""What LiteLLM's health check asks every model behind it, to the letter; people say it, too."""
 
+# What SillyTavern's *Test Message* sends, with its samplers; its chats have instructions, too.
 _TEST: Final = [{"role": "user", "content": "Hi"}]
-"""What SillyTavern's *Test Message* sends, with its samplers; its chats have instructions, too."""
 
 
 def unkept_reason(headers: Headers, body: Mapping[str, Any]) -> str:

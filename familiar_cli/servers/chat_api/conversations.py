@@ -136,8 +136,8 @@ KNOWN_FILE: Final = "served.sqlite"
 _LOOKED_UP: Final = 8  # newest lines used to find their conversation
 _MOST_CHANNELS: Final = 24  # that are looked at
 _LEAST_TURNS: Final = 200  # of each
+# Within this time, a repeated first message asks for another reply.
 _SAME_QUESTION: Final = timedelta(hours=1)
-"""Within this time, a repeated first message asks for another reply."""
 _TRUSTED_LINES: Final = 3  # a run of this length beyond the greeting is no coincidence
 _TRUSTED_PAIR_CHARS: Final = 80  # nor are two lines of this length
 _KEEPING_BRANCHES: Final = ("open-webui-", "librechat-")  # points to which a person can go back

@@ -16,8 +16,8 @@ from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.api_format import ReplyFormat, encode_event
 
 _PREVIOUS: Final = re.compile(r"(?:resp|msg)_(\d{1,18})")
+# The newest function calls by unguessable id, since some clients send back only the id.
 _RECENT: Final[OrderedDict[str, dict[str, str]]] = OrderedDict()
-"""The newest function calls by unguessable id, since some clients send back only the id."""
 
 _MOST_RECENT: Final = 500
 _MOST_RECENT_CHARS: Final = 20_000  # of the arguments of one

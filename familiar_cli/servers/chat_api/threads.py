@@ -24,18 +24,18 @@ _HISTORY: Final = "Here's the thread history:\n"
 _END: Final = "\nContinue the conversation naturally as "
 _MOST_BETWEEN: Final = 250  # characters between the two, which tell how to reply
 _LABEL: Final = re.compile(r"((?:[^\n:\[\]<>.]|\.(?! )){1,60}): ?(?=\S)")
+# In a line before pasted messages: a person's own words, which are kept with all that follows.
 _ASKING: Final = re.compile(
     r"\?|\b(?:you|I|me|my|please|what|why|how|who|can|could|would)\b", re.IGNORECASE
 )
-"""In a line before pasted messages: a person's own words, which are kept with all that follows."""
 
+# A line with which a program introduces pasted messages.
 _INTRODUCTION: Final = re.compile(
     r"\W*(?:(?:the|here|are|is|these|of|in|this|so|far|until|now|recent|last|latest|previous|newest"
     r"|past|context|chat|channel|discord|\d+|(?P<what>messages|conversation|history|log|transcript"
     r"|thread))\b\W*){1,10}",
     re.IGNORECASE,
 )
-"""A line with which a program introduces pasted messages."""
 
 _LEAST_PASTED: Final = 3  # lines; fewer are no thread
 _MOST_CHARS: Final = 200_000  # of a text that may be a thread

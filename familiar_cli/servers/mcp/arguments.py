@@ -23,6 +23,7 @@ _LONG: Final = frozenset({"content", "append", "old_text", "new_text", "text", "
 _CHANGES: Final = frozenset({"identityChanges", "memoryChanges"})
 _NAMED: Final = 5  # of the unknown arguments
 
+# What models call the arguments, in small letters without `_` and `-`.
 _SYNONYMS: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(others.split())
     for name, others in {
@@ -68,8 +69,8 @@ _SYNONYMS: Final[Mapping[str, frozenset[str]]] = {
         "offset": "skip start",
     }.items()
 }
-"""What models call the arguments, in small letters without `_` and `-`."""
 
+# Other words for a choice.
 _CHOICES: Final = {"day": "daily", "week": "weekly", "month": "monthly", "year": "yearly"} | {
     "create": "add",
     "new": "add",
@@ -87,7 +88,6 @@ _CHOICES: Final = {"day": "daily", "week": "weekly", "month": "monthly", "year":
     "find_replace": "replace",
     "replace_section": "section",
 }
-"""Other words for a choice."""
 
 _YES: Final = frozenset({"true", "yes", "1", "on"})
 _NO: Final = frozenset({"false", "no", "0", "off"})

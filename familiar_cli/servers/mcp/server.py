@@ -397,6 +397,7 @@ def _run(tool: Tool, arguments: Arguments, caller: Caller, notes: Sequence[str])
 
 _COMMAND: Final = re.compile(r"`(?:familiar|pip|pipx|uvx?)(?= |`)[ ]?([^`]*)`")
 _SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
+# The tool that does what a command does, by how the command begins.
 _TOOL_OF: Final = {
     "history search": "history_search",
     "history": "recent",
@@ -414,7 +415,6 @@ _TOOL_OF: Final = {
     "write-memory": "memory_write",
     "sync status": "sync_status",
 }
-"""The tool that does what a command does, by how the command begins."""
 
 
 def without_commands(text: str) -> str:

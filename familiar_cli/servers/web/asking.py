@@ -42,8 +42,8 @@ T = TypeVar("T")
 
 
 _MOST_MADE: Final = 100
+# Cached parts of pages by familiar and name, each with the state of the files.
 _MADE: Final[WeakKeyDictionary[Familiar, dict[Hashable, tuple[Any, ...]]]] = WeakKeyDictionary()
-"""Cached parts of pages by familiar and name, each with the state of the files."""
 
 
 class PageRequest(Struct, frozen=True):

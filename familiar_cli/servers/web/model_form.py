@@ -204,8 +204,8 @@ class ModelDownload:
         self.progress = progress
 
 
+# Downloads by server (empty: the model hub) and model.
 _DOWNLOADS: Final[dict[tuple[str, str], ModelDownload]] = {}
-"""Downloads by server (empty: the model hub) and model."""
 
 
 def begin_download(request: PageRequest) -> Redirect:

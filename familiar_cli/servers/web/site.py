@@ -130,8 +130,8 @@ PAGES: Final = (
 """The first matching route wins."""
 
 SETUP: Final = "/setup/persona"
+# The page that makes a familiar; the first page of a home that has none.
 _SETUPS: Final = (SETUP, "/setup")
-"""The page that makes a familiar; the first page of a home that has none."""
 
 
 def find_place(here: str) -> str | None:

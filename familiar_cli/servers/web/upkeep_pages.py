@@ -201,8 +201,7 @@ def mark_item(request: PageRequest) -> Redirect:
     return Redirect(request.to("desk"), (f"{told}: {change.item.text}{after}",))
 
 
-_FORM: Final = "page"
-"""A field that only our own forms have."""
+_FORM: Final = "page"  # a field that only our own forms have
 
 
 def show_digests(request: PageRequest) -> PageView:
@@ -280,8 +279,7 @@ def _json_data(data: dict[str, Any]) -> Data:
 
 _CHOICES: Final = ("ours", "theirs", "merged")
 _MOST_CONFLICTS: Final = 50
-_WAIT_S: Final = 10.0
-"""How long a browser waits for another sync of the same familiar."""
+_WAIT_S: Final = 10.0  # how long a browser waits for another sync of the same familiar
 
 
 def show_sync(request: PageRequest) -> PageView:
@@ -323,6 +321,7 @@ def sync_now(request: PageRequest) -> Redirect:
 
 
 _GENERAL: Final = "general"
+# The settings that people change, each with its meaning.
 _CONTROLS: Final = {
     "language": "Language of its memory and headings",
     "timezone": "Timezone",
@@ -333,7 +332,6 @@ _CONTROLS: Final = {
     "embedding.model": "Search by meaning with",
     "sync.auto": "Sync by itself",
 }
-"""The settings that people change, each with its meaning."""
 
 
 def show_settings(request: PageRequest) -> PageView:

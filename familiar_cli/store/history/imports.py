@@ -293,8 +293,8 @@ def _extra_values(number: int, chat_id: int, line: IncomingLine) -> tuple[Any, .
     return (number, chat_id, identity, int(line.estimated), pack(line.raw))
 
 
+# Sources of live turns that a chat client shows and can delete.
 _FROM_CLIENTS: Final = frozenset({SERVED, "edit", GREETING, HEARD})
-"""Sources of live turns that a chat client shows and can delete."""
 
 _TICK: Final = timedelta(milliseconds=1)
 

@@ -207,18 +207,18 @@ _KINDS: Final[Mapping[str, type[Any]]] = {
 }
 
 
+# What fields that are left out mean, of those without a default.
 _ABSENT: Final[Mapping[str, Mapping[str, Any]]] = {
     "turn": {"after": None, "author": None},
     "channel-mark": {"withdrawn": False},
     "branch": {"turn": None},
 }
-"""What fields that are left out mean, of those without a default."""
 
+# The fields that hold names of turns.
 _NAMES: Final = {
     name: [key for key, text in kind.__annotations__.items() if text.startswith("TurnName")]
     for name, kind in _KINDS.items()
 }
-"""The fields that hold names of turns."""
 
 _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 
@@ -340,13 +340,13 @@ def _read_instances(value: object) -> list[str]:
     return names
 
 
+# By the name of a field.
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "at": _read_time,
     "head": _read_source_text,
     "imported": _read_imported,
     "former": _read_instances,
 }
-"""By the name of a field."""
 
 
 OWN: Final = "own"
@@ -500,11 +500,11 @@ def _current_ids(
 
 _LAST: Final = 2**63 - 1
 _HOME: Final = "NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"
+# The turns that do not stand at their own numbers, and took no other's place.
 _MOVED: Final = (
     "SELECT turn_id FROM places WHERE NOT EXISTS "
     "(SELECT 1 FROM slots WHERE slots.turn_id = places.turn_id AND NOT is_node)"
 )
-"""The turns that do not stand at their own numbers, and took no other's place."""
 
 
 def previous_turn(connection: sqlite3.Connection, turn_id: int) -> int:

@@ -520,8 +520,8 @@ def _match_phrases(phrases: tuple[str, ...]) -> str:
     return " OR ".join(targets)
 
 
+# A turn and its neighbours in one session, each with its weight.
 _Around: TypeAlias = list[tuple[int, float]]
-"""A turn and its neighbours in one session, each with its weight."""
 
 
 class _Place(NamedTuple):

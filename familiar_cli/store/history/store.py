@@ -159,8 +159,8 @@ def reply_to_turn(history: HistoryFile, turn_id: int, channel_id: str | None = N
     return next((r for r in replies if not past or any(part.holds(r) for part in past)), None)
 
 
+# For so long the same words again are a retry; "Good morning" of the next day is not.
 _RETRY: Final = timedelta(hours=12)
-"""For so long the same words again are a retry; "Good morning" of the next day is not."""
 _MOST_WAITING: Final = 40
 
 
@@ -222,6 +222,7 @@ _NEVER: Final = from_ms(0)
 _LAST_TIMES: Final = """SELECT author_platform, author_user_id, max(at_ms) FROM shown
     WHERE author_platform IS NOT NULL GROUP BY author_platform, author_user_id"""
 
+# Not counted in `shown`: of a million turns, only those set aside are looked up.
 _CHANNELS: Final = """SELECT turns.channel_id, at_ms,
         iif(turns.channel_id IN (SELECT channel_id FROM channels_set_aside), 0,
             said - coalesce(gone, 0))
@@ -231,7 +232,6 @@ _CHANNELS: Final = """SELECT turns.channel_id, at_ms,
         WHERE superseded_by OR withdrawn GROUP BY channel_id) AS out
         ON out.channel_id = turns.channel_id
     ORDER BY id DESC"""
-"""Not counted in `shown`: of a million turns, only those set aside are looked up."""
 _SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608

@@ -133,11 +133,9 @@ INCOMING: Final = "incoming-"
 
 _ID_BYTES: Final = 20
 
+# File in the journal that names the verified directory being moved in. An object may be moved
+# before those it leads to; so who finds the file moves the rest.
 _TAKING: Final = "familiar-taking"
-"""File in the journal that names the verified directory being moved in.
-
-An object may be moved before those it leads to; so who finds the file moves the rest.
-"""
 
 
 class JournalExchange:

@@ -54,8 +54,8 @@ _MOST_LINES = 20
 _MOST_FILES = 5
 _MOST_KEPT = 400
 _MOST_CHARS_KEPT = 20_000
+# Differences by commit, path and number of files; a commit never changes.
 _DIFFERENCES: dict[tuple[str, str, int | None], tuple[FileDiff, ...]] = {}
-"""Differences by commit, path and number of files; a commit never changes."""
 
 
 class Difference(Struct, frozen=True):

@@ -588,8 +588,7 @@ def _note_of_rebuild(connection: sqlite3.Connection) -> str:
 
 
 _HEAD_BYTES: Final = 4096
-_MARKS: Final = (b"---", b"\xef\xbb\xbf---")
-"""How a file with front matter begins."""
+_MARKS: Final = (b"---", b"\xef\xbb\xbf---")  # how a file with front matter begins
 
 _UNKNOWN: Final = None
 

@@ -210,8 +210,8 @@ Tiers = dict["periods.Tier", Coverage]
 
 
 _VERSION: Final = 4
+# Stamp, digest and sources of a file, and whether it has text.
 _Facts = tuple[int, int, int, str, dict[str, str] | None, bool]
-"""Stamp, digest and sources of a file, and whether it has text."""
 
 
 class FinishedYear(Struct, frozen=True):

@@ -60,11 +60,11 @@ _LATIN: Final = (
     *("developer", "anweis", "regel", "consigne", "istruz", "<|", "[inst", "[/inst", "<sys>"),
     "</sys>",
 )
+# One of these, folded, is in every text that `_ORDER` finds anything in.
 _OTHERS: Final = (
     *("instruç", "инструкц", "указан", "指令", "指示", "说明", "說明", "提示", "规则", "命令"),
     *("ルール", "지시", "명령", "التعليمات", "الأوامر"),
 )
-"""One of these, folded, is in every text that `_ORDER` finds anything in."""
 # Comments for people may well say "you should fill this in", or mention instructions.
 _IN_COMMENT: Final = re.compile(
     r"\b(?:you (?:must|should|will|shall)(?: now| always| never| not)?"

@@ -100,8 +100,8 @@ def _finalize(value: object) -> object:
     return value if hasattr(value, "__html__") else plain(str(value))
 
 
+# The element for each style of a terminal; a quotation brings its own marks.
 _TAGS: Final = {"bold": "strong", "italic": "em", "cyan": "q", "green": "code"}
-"""The element for each style of a terminal; a quotation brings its own marks."""
 
 
 @lru_cache(maxsize=2048)

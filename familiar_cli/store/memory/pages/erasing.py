@@ -24,8 +24,8 @@ _ARCHIVES: Final = frozenset(
 # Names there are only examples.
 _OF_THE_FAMILIAR: Final = frozenset({layout.SELF_DIR, layout.LORE_DIR})
 _MADE_AGAIN: Final = frozenset({layout.PEOPLE_DIR, layout.SESSIONS_DIR, layout.CONFLICTS_DIR})
+# What a plan tells of its origin, as it reads without a name.
 _PLAN_WORDS: Final = {"source": layout.MEMORY_WRITER, "model": "", "rests_on": ""}
-"""What a plan tells of its origin, as it reads without a name."""
 _BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
 
 

@@ -25,6 +25,7 @@ _ALWAYS: Final = 100
 _ANY_TYPE: Final = frozenset[str]()
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,9})")
 
+# Decorators that have an effect here, or would only add an entry.
 _KNOWN: Final = frozenset(
     {
         *("activate_only_after", "activate_only_every", "keep_activate_after_match", "constant"),
@@ -32,20 +33,20 @@ _KNOWN: Final = frozenset(
         *("additional_keys", "dont_activate", "activate"),
     }
 )
-"""Decorators that have an effect here, or would only add an entry."""
 
 _ROLES: Final = ("system", "user", "assistant")
 _SPANS: Final = {"before_desc": 0, "after_desc": 1}
+# Texts beside the chat in which SillyTavern may look for keys: `matchScenario` and so on.
 _MATCHED: Final = (
     *("PersonaDescription", "CharacterDescription", "CharacterPersonality", "Scenario"),
     *("CharacterDepthPrompt", "CreatorNotes"),
 )
-"""Texts beside the chat in which SillyTavern may look for keys: `matchScenario` and so on."""
 
 # `@@@` is a fallback, used if the decorator before it is unknown.
 _DECORATOR: Final = re.compile(r"@@@?([A-Za-z_]\w*)(?:[ \t]([^\r\n]*))?(?:\r?\n|\Z)")
 _BLANK: Final = re.compile(r"(?:[ \t]*\r?\n)+")
 
+# Settings that a card's book has at the top of an entry; all others stand in `extensions`.
 _OF_BOOK: Final = {
     "key": "keys",
     "keysecondary": "secondary_keys",
@@ -54,7 +55,6 @@ _OF_BOOK: Final = {
     "constant": "constant",
     "selective": "selective",
 }
-"""Settings that a card's book has at the top of an entry; all others stand in `extensions`."""
 
 
 _GATES: Final = frozenset(
