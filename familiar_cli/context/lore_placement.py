@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.context.character import numbered_blocks
+from familiar_cli.context.character import Macros, numbered_blocks
 from familiar_cli.context.types import (
     PLACED,
     Contribution,
     ExampleLine,
     Fit,
+    Fragment,
     Layer,
     PromptSpan,
     Role,
@@ -22,8 +23,6 @@ from familiar_cli.context.types import (
 from familiar_cli.store.memory.layout import LORE_DIR
 
 if TYPE_CHECKING:
-    from familiar_cli.context.character import Macros
-    from familiar_cli.context.types import Fragment
     from familiar_cli.store.memory.pages.lore_settings import LoreSettings
 
 _MOST_ORDER: Final = 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,9 +13,7 @@ from familiar_cli.base import errors
 from familiar_cli.base.text import fold, join_names, nearest, one_line, slugify, typed
 from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.store.memory.layout import CARD_JSON
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 
 
 class Cast(Struct, frozen=True):

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import PurePath, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
@@ -43,10 +43,7 @@ from familiar_cli.imports.reading import load_book
 from familiar_cli.store.history.attachments import media_type
 from familiar_cli.store.memory.layout import CARD_JSON
 from familiar_cli.store.memory.pages.front_matter import field_text, self_file
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.store import MemoryStore
-
+from familiar_cli.store.memory.store.store import MemoryStore
 
 WIDTH: Final = 192
 HEIGHT: Final = 288

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import count
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -25,10 +25,7 @@ from familiar_cli.store.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.store.memory.pages.front_matter import parse_lore
 from familiar_cli.store.memory.pages.lore_settings import split_decorators
 from familiar_cli.store.memory.store.files import MemoryFile, parse_path
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.store import MemoryStore
-
+from familiar_cli.store.memory.store.store import MemoryStore
 
 FROM_CARD: Final = ("a character_book", "a card's character_book")
 """The `source` of books that came with a card."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec.structs import asdict, replace
 
@@ -37,9 +37,7 @@ from familiar_cli.store.memory.pages.front_matter import (
 )
 from familiar_cli.store.memory.pages.lore_settings import is_gate, is_placement, read_decorators
 from familiar_cli.store.memory.store.files import MISSING, MemoryFile, parse_path
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 
 State = Literal["pinned", "found", "gone"]
 """What an entry's file is: pinned, or not, or deleted by hand."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct, convert, field, to_builtins
 
@@ -25,10 +25,8 @@ from familiar_cli.store.memory.pages.lore_settings import (
     read_decorators,
     split_decorators,
 )
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.files import MemoryFile
-    from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.files import MemoryFile
+from familiar_cli.store.memory.store.store import MemoryStore
 
 _ID_CHARS: Final = 12
 

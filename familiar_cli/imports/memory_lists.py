@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,9 +16,7 @@ from familiar_cli.base.times.when import relative_dates, with_dates
 from familiar_cli.imports.chat_times import read_time
 from familiar_cli.imports.contract import ForeignMemories, ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import LENIENT
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
+from familiar_cli.imports.source import ForeignFile
 
 MOST_CHARS: Final = 2_000
 """Longest line; what is longer becomes several."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
@@ -22,10 +22,7 @@ from familiar_cli.imports.import_plan import incomplete_import
 from familiar_cli.imports.reading import read_card
 from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import INSIDE, recognise_instead
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.store import MemoryStore
-
+from familiar_cli.store.memory.store.store import MemoryStore
 
 _TEXTS: Final = ("description", "personality", "scenario", "first_mes", "mes_example")
 

@@ -10,10 +10,11 @@ instance that never comes back can be handed over.
 from __future__ import annotations
 
 import math
+import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -23,11 +24,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import lines
 from familiar_cli.store.history import rows as turn_rows
 from familiar_cli.store.history.events import BRANCH, CHANNEL, CHAT
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.history.store import HistoryStore
 
 _WAITING_PAGE: Final = 200
 _TAIL: Final = 20  # turns searched for a channel's newest exchange

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,9 +16,11 @@ from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted, one_line, sha256_of, slugify
 from familiar_cli.base.times import clock
 from familiar_cli.base.who.identity import NEUTRAL
+from familiar_cli.familiar import Familiar
 from familiar_cli.imports import import_plan
 from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
 from familiar_cli.imports.memory_lists import build_memories, resolve_days
+from familiar_cli.store.memory.aliases import Aliases
 from familiar_cli.store.memory.layout import PEOPLE_DIR, TOPICS_DIR, is_page, people_path
 from familiar_cli.store.memory.mentions import common_words, key_of
 from familiar_cli.store.memory.pages.lines import normal_line, normal_lines
@@ -26,10 +28,6 @@ from familiar_cli.store.memory.pages.visible_lines import source_heading
 from familiar_cli.writing.housekeeping.hazards import gives_orders
 from familiar_cli.writing.review import pending
 from familiar_cli.writing.writer.page_text import new_file, with_bullets
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.memory.aliases import Aliases
 
 LEDGER: Final = ".imported/lines.json"
 """Digests of all lines that were imported, so that a deleted one does not come back."""

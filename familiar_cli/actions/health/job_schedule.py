@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -25,13 +25,11 @@ from familiar_cli.base.text import is_visible, nearest, one_line, slugify
 from familiar_cli.base.times import recurrence
 from familiar_cli.base.times.clock import iso, now, parse_iso
 from familiar_cli.base.who.identity import check_id
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.pages.front_matter import PERSONA_DIR
 from familiar_cli.store.passes import Event, as_failure, failed
 from familiar_cli.sync.turns_outgoing import SAID_HERE
 from familiar_cli.writing.consolidation.digests import NAMES
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
 
 SOURCE: Final = "job"
 """The source of a turn that a job made."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,12 +13,10 @@ from familiar_cli.actions.memory import write_memories
 from familiar_cli.base.errors import RefusedError, UsageError
 from familiar_cli.base.markdown import bullet, sections
 from familiar_cli.base.text import fold, harmless
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.layout import DAILY_DIR
 from familiar_cli.store.memory.pages.items import bullet_items, key_of
 from familiar_cli.store.memory.pages.visible_lines import outward_text, put_back
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
 
 _NAMED: Final = 5  # positions of an ambiguous text
 _SECTION_LEVEL: Final = 2  # of an added section

@@ -9,23 +9,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from familiar_cli.base.markdown import split_front_matter, title_of
 from familiar_cli.base.times.clock import stopwatch_s, to_utc, to_zone
 from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import statistics
 from familiar_cli.store.memory.layout import is_page
 from familiar_cli.store.memory.pages.facts import fact_lines
 from familiar_cli.store.memory.pages.lines import citations_in, normal_line
 from familiar_cli.store.memory.store.store import state_of
+from familiar_cli.store.memory.store.walk import Listing
 from familiar_cli.store.memory.store.watch import list_tree, quiet_since
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.memory.store.walk import Listing
 
 _MOST_DAYS: Final = 20_000  # of turns: more than fifty years
 _NEWEST: Final = "SELECT max(id) FROM turns"

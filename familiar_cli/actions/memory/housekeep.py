@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -16,11 +16,14 @@ from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.text import counted, sha256_of
 from familiar_cli.base.times.clock import iso, now, to_zone
+from familiar_cli.familiar import Familiar
 from familiar_cli.llm.asking import Asker
 from familiar_cli.store.history.imports import DoubledChannel, find_doubles
 from familiar_cli.store.history.marks import removed_turns
 from familiar_cli.store.memory.layout import HOUSEKEEPING, new_run_id, pass_trailers
+from familiar_cli.store.memory.pages.lines import Numbering
 from familiar_cli.store.memory.store.files import Omission
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.writing.housekeeping.lines import Finding, Options, quotes_private
 from familiar_cli.writing.housekeeping.run import (
     REPLY_TOKENS,
@@ -29,11 +32,6 @@ from familiar_cli.writing.housekeeping.run import (
     look_through,
 )
 from familiar_cli.writing.review.pending import Plans, ReviewPlan, read_plans, stage_plan
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.memory.pages.lines import Numbering
-    from familiar_cli.store.memory.store.store import MemoryStore
 
 T = TypeVar("T")
 SLOT: Final = "consolidation"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -12,15 +12,13 @@ from familiar_cli.actions.memory import search
 from familiar_cli.actions.memory.fact_days import fact_days, page_rank
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.markdown import without_marker
+from familiar_cli.base.who.visibility import Viewer
+from familiar_cli.familiar import Familiar
+from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.selection import kept_turns, turns_around
 from familiar_cli.store.memory.pages.lines import normal_line, readable_text
 from familiar_cli.store.memory.pages.links import words_of_links
 from familiar_cli.store.search.types import Hit, SearchOptions, SearchResult
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.history.rows import Turn
 
 Piece = tuple[str, bool]
 """Part of a text, and whether it is marked."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import fold, harmless, is_visible, sha256_of, slugify
 from familiar_cli.base.times import clock
 from familiar_cli.base.who.visibility import SHARED, Viewer, ViewerRecord
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.journal.repository import Commit
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_content
@@ -40,9 +41,6 @@ from familiar_cli.writing.consolidation.periods import read_period
 from familiar_cli.writing.housekeeping.hazards import mask_secrets
 from familiar_cli.writing.review import pending
 from familiar_cli.writing.review.waiting import pending_ids
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
 
 GRANULARITIES: Final = (*layout.PERIOD_DIRS, layout.SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -19,11 +18,9 @@ from familiar_cli.actions.people.drafts import (
 )
 from familiar_cli.actions.people.people import find_person, publish_names, shared_names, speakers_of
 from familiar_cli.base.text import one_line
+from familiar_cli.familiar import Familiar
+from familiar_cli.store.memory.aliases import Aliases, SharedName
 from familiar_cli.store.memory.layout import people_path
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.memory.aliases import Aliases, SharedName
 
 
 class AliasChange(Struct, frozen=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -31,11 +30,9 @@ from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.links import LinkChanges, LinkedPages, Relabel
 from familiar_cli.store.memory.pages.relations import tidy_relations
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.writing.review.pending import Draft
 from familiar_cli.writing.writer import page_text
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.store import MemoryStore
 
 
 class PeopleDraft(Struct, frozen=True):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -17,17 +17,15 @@ from familiar_cli.base.files import read_plain, write_whole
 from familiar_cli.base.text import bare_lines
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import Viewer
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import attachments
 from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
+from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.memory.aliases import main_account
 from familiar_cli.store.memory.layout import PENDING_DIR
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.sync.forget_orders import ForgetRun, known_orders, people_pages
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.history.rows import Turn
 
 _PRIVATE_HEADING: Final = (
     "# Said about them in private, by others (for the owner alone: do not hand this over)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from math import inf
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,14 +14,12 @@ from familiar_cli.base.text import fold_word, nearest, one_line, typed
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who import identity
 from familiar_cli.base.who.visibility import OWNER, Viewer
+from familiar_cli.familiar import Familiar
+from familiar_cli.store.history.rows import Speaker
 from familiar_cli.store.history.selection import names_used_by
 from familiar_cli.store.memory.aliases import Aliases, SharedName, main_slug, names_of, slug_in
 from familiar_cli.store.memory.layout import people_path
 from familiar_cli.store.memory.mentions import without_honorific
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.history.rows import Speaker
 
 
 class KnownPerson(Struct, frozen=True):

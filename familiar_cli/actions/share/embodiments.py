@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from familiar_cli.base import errors
 from familiar_cli.base.text import harmless
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.visibility import NOBODY
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.layout import CONFLICTS_DIR, RUN_ID
 from familiar_cli.store.memory.merge.files import HUMAN, Editor, Side, blob_id, merge_trees
 from familiar_cli.store.memory.pages.items import bare_items, tag_bullets
@@ -28,9 +29,6 @@ from familiar_cli.store.memory.store.transactions import retry_on_conflict
 from familiar_cli.sync import shared_files
 from familiar_cli.sync.shared_files import EMBODIMENT, Clock, FilePasts, Version, clock_of
 from familiar_cli.writing.review.pending import PlannedFile
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
 
 _TRIES: Final = 20  # others may write the same files at the same time
 _FEW: Final = 3  # files that may always be deleted at once

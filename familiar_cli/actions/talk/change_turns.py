@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,14 +13,12 @@ from familiar_cli.base.text import fold, slugify, typed, whole_line
 from familiar_cli.base.who.identity import NEUTRAL, Author, parse_author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Modality, Said, Spoken
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import marks, store
+from familiar_cli.store.history.events import Branch
 from familiar_cli.store.history.rows import Turn, in_pairs
 from familiar_cli.store.history.selection import SourcedTurn, kept_turns
 from familiar_cli.store.memory.layout import NOTES
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.history.events import Branch
 
 _LAST = 20  # newest turns searched for the question of the last reply
 

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,14 +15,11 @@ from familiar_cli.base.config.home import who_speaks
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import slugify
 from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cast import NO_CHARACTER, Cast, known_names
 from familiar_cli.imports.contract import Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChat, import_chat_files
 from familiar_cli.store.history.selection import names_used_by
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-
 
 _MAX_NAME_CHARS: Final = 200
 

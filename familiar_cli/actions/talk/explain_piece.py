@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -11,19 +11,16 @@ from familiar_cli.actions.talk.prompt import pipeline
 from familiar_cli.actions.talk.turn_setup import turn_setup
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.times.clock import iso, since_1970
+from familiar_cli.base.who.visibility import Viewer
 from familiar_cli.context import types
 from familiar_cli.context.request import ContextRequest, Explains
+from familiar_cli.context.trace import Trace
 from familiar_cli.context.turn import labels_in
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.rows import place_of
 from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.memory.pages.visible_lines import private_spans, sha256_seen, visible_in
 from familiar_cli.store.memory.store.files import parse_path
-
-if TYPE_CHECKING:
-    from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.context.trace import Trace
-    from familiar_cli.familiar import Familiar
-
 
 Verdict = Literal["kept", "cut", "out", "absent"]
 WHOLE: Final = "prompt"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -13,12 +13,9 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.text import harmless, unified
 from familiar_cli.context import types
 from familiar_cli.context.trace import Trace, TracedMessage, latest_trace, read_trace, trace_ids
-
-if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.llm.types import PreparedRequest
-    from familiar_cli.store.history.rows import Turn
-
+from familiar_cli.familiar import Familiar
+from familiar_cli.llm.types import PreparedRequest
+from familiar_cli.store.history.rows import Turn
 
 _ASK = 'Run `familiar ask "Hello"`.'
 

@@ -11,26 +11,25 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config.channel_kinds import MODES, OF_MODALITY
 from familiar_cli.base.config.home import read_instance
+from familiar_cli.base.config.values import Value
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.times.clock import now, to_zone
+from familiar_cli.base.who.visibility import Viewer
 from familiar_cli.context import budget
+from familiar_cli.context.character import Character
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.passages import Sight, open_gates
 from familiar_cli.context.providers.pins import PinnedMemory
 from familiar_cli.context.request import ContextRequest
 from familiar_cli.context.tiers import DEEP, LARGE_WINDOW
 from familiar_cli.context.types import Layer, Modality
-from familiar_cli.llm.slots import PLAN_TOKENS, for_plans, resolve_embedding_server
+from familiar_cli.familiar import Familiar
+from familiar_cli.llm.slots import PLAN_TOKENS, ResolvedSlot, for_plans, resolve_embedding_server
+from familiar_cli.store.search.build import Pins
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.channel import Channel
     from familiar_cli.base.config.settings import Effective
-    from familiar_cli.base.config.values import Value
-    from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.context.character import Character
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.store.search.build import Pins
 
     Resolved = Iterator[tuple[str, Value, str]]
 

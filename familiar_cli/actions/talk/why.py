@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,16 +22,14 @@ from familiar_cli.base.times.when import MONTHS
 from familiar_cli.context.pipeline import UTTERANCE
 from familiar_cli.context.providers.content_search import PAST
 from familiar_cli.context.providers.people import RELATIONS_SOURCE
+from familiar_cli.context.trace import Trace
 from familiar_cli.context.types import Fragment, Layer
+from familiar_cli.familiar import Familiar
 from familiar_cli.store import fts
+from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import slug_in
 from familiar_cli.store.search.hits import query_coverage
-
-if TYPE_CHECKING:
-    from familiar_cli.context.trace import Trace
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.history.rows import Turn
 
 _MOST_NAMED: Final = 3
 _MOST_TURNS: Final = 200  # in one window

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -12,10 +12,8 @@ from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports import memory_lists
 from familiar_cli.imports.contract import ForeignMemory
+from familiar_cli.imports.source import ForeignFile
 from familiar_cli.store.memory.pages.front_matter import value_of
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
 
 _OBSERVATION: Final = re.compile(r"\[([^\[\]\n]{2,60})\]\s+(\S.*)")
 _RELATION: Final = re.compile(r'(?:"([^"]+)"|([^\[\]"\n]*?))\s*\[\[([^\[\]]+)\]\](.*)')

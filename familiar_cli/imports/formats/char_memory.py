@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.imports.memory_lists import memories_format, read_day, read_lines, source_text
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
+from familiar_cli.imports.source import ForeignFile
 
 _BLOCK: Final = re.compile(r"<memory\b([^>]*)>(.*?)</memory>", re.DOTALL | re.IGNORECASE)
 _ATTRIBUTE: Final = re.compile(r'(chat|date)="([^"]*)"')

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from familiar_cli.base.markdown import body_start
 from familiar_cli.imports import memory_lists
 from familiar_cli.imports.contract import ForeignMemory
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
+from familiar_cli.imports.source import ForeignFile
 
 
 def _day_of(name: str) -> date | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.imports.foreign_files import as_object, objects_at, text_at
 from familiar_cli.imports.memory_lists import memories_format, read_lines
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
+from familiar_cli.imports.source import ForeignFile
 
 _PERSON: Final = "human"
 _OWN: Final = frozenset({"persona", "system", "instructions"})

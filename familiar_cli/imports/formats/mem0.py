@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.imports.foreign_files import as_object, object_list, text_at
 from familiar_cli.imports.memory_lists import memories_format, read_day
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
+from familiar_cli.imports.source import ForeignFile
 
 _LISTS: Final = ("results", "memories")
 _MARKS: Final = frozenset({"user_id", "agent_id", "app_id", "run_id", "hash", "created_at"})

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from familiar_cli.base.text import counted
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, read_day
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
+from familiar_cli.imports.source import ForeignFile
 
 _PAM: Final = "portable-ai-memory"
 _GONE: Final = frozenset({"superseded", "deprecated", "retracted"})

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports.contract import NO, ForeignMemory, Format, Sighting
 from familiar_cli.imports.memory_lists import build_memories, read_lines, source_text, split_dated
+from familiar_cli.imports.source import ForeignFile
 from familiar_cli.imports.transcript_lines import harmonise_line, heads_of
-
-if TYPE_CHECKING:
-    from familiar_cli.imports.source import ForeignFile
 
 _SUFFIXES: Final = ("", ".txt", ".text", ".md")
 _MOST_LINES: Final = 200  # examined to recognise it

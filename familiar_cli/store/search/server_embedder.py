@@ -49,8 +49,8 @@ _UNRELATED: Final = (
     "He repaired the old bicycle in the cellar.",
     "Nobody has fed the dog today.",
 )
-# How much of the way from an unrelated text to an equal one an answer comes, as with MiniLM.
 _NEAR: Final = 0.6
+"""How much of the way from an unrelated text to an equal one an answer comes, as with MiniLM."""
 
 
 def typical_cosines(questions: Matrix, texts: Matrix) -> tuple[float, float]:

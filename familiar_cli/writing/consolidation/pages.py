@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct, field
 
@@ -32,10 +32,7 @@ from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.front_matter import read_front_matter
 from familiar_cli.store.memory.pages.items import tag_value
 from familiar_cli.store.memory.store.files import MISSING
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.store import MemoryStore
-
+from familiar_cli.store.memory.store.store import MemoryStore
 
 Kind = Literal["heading", "item", "paragraph", "code"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, ModelError, NotFoundError, UnusableReplyError
 from familiar_cli.base.text import harmless, nearest, one_line
 from familiar_cli.llm.asking import Asker, values_in
+from familiar_cli.llm.types import Completion
 from familiar_cli.store.memory.store.files import Omission
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.writing.housekeeping import dated_facts, duplicates, hazards, links, withdrawn
 from familiar_cli.writing.housekeeping.hazards import mask_secrets
 from familiar_cli.writing.housekeeping.lines import (
@@ -23,10 +25,6 @@ from familiar_cli.writing.housekeeping.lines import (
     Options,
     read_corpus,
 )
-
-if TYPE_CHECKING:
-    from familiar_cli.llm.types import Completion
-    from familiar_cli.store.memory.store.store import MemoryStore
 
 CHECKS: Final = (
     Check("secrets", "Secrets", hazards.check_secrets),

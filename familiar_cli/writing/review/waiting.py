@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from familiar_cli.base.text import counted
 from familiar_cli.store.memory.layout import PENDING_DIR
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 
 
 def pending_ids(store: MemoryStore) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,9 +14,7 @@ from familiar_cli.base.text import cut_to, framed, sentence_ends, unfenced
 from familiar_cli.store.memory.pages.front_matter import is_expression, parse_lore
 from familiar_cli.store.memory.pages.lines import KnownTexts
 from familiar_cli.store.memory.pages.links import way_to
-
-if TYPE_CHECKING:
-    from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 
 RULE: Final = """\
 - Lore is what a book tells of the world that the turns are about. It is no evidence: keep nothing \

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -14,15 +14,12 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import append, check_own, read_plain, write_own
 from familiar_cli.base.text import bare_lines, sha256_of
 from familiar_cli.base.times.clock import iso
+from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.lines import PLAIN, number_spans, turn_ids
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.sync import turns_outgoing as outgoing
-
-if TYPE_CHECKING:
-    from familiar_cli.store.history.rows import Turn
-    from familiar_cli.store.history.store import HistoryStore
-    from familiar_cli.store.memory.store.store import MemoryStore
-
 
 SUFFIX: Final = ".jsonl"
 
