@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -229,6 +229,7 @@ def _trim_range(text: str, place: CharRange) -> CharRange:
 
 
 _DAY_S: Final = 86_400
+_LINES_AT_ONCE: Final = 32
 DENSE_FLOOR: Final = 0.25
 """Least nearness of a hit that holds none of the words; below it, things are unrelated."""
 
@@ -303,7 +304,7 @@ def make_hits(
     ranked.sort()
     found: list[Hit] = []
     taken: set[str] = set()
-    writer = _Writer(connection, store, query, options)
+    writer = _Writer(connection, store, query, options, [line[2] for line in ranked])
     for negative, path, _, number, relevance in ranked:
         if len(found) == options.k or -negative < options.min_score:
             break
@@ -437,26 +438,39 @@ class _Writer:
     """Extracts the texts of hits from their files."""
 
     def __init__(
-        self, connection: sqlite3.Connection, store: MemoryStore, query: str, options: SearchOptions
+        self,
+        connection: sqlite3.Connection,
+        store: MemoryStore,
+        query: str,
+        options: SearchOptions,
+        ranked: Iterable[int],
     ) -> None:
         self._connection = connection
         self._read_file = store.reader()
         self._query = query
         self._options = options
         self._texts: dict[str, str | None] = {}
+        self._hidden = cache(self._hidden_spans)
+        self._coming, self._lines = iter(ranked), dict[int, _Line]()
 
-    def _line(self, scored: Scored) -> tuple[_Line, CharRange]:
-        """Return a line, and the place of its best passage."""
-        select = (
-            "SELECT l.char_start, l.char_end, l.heading_path, l.text, p.char_start, p.char_end"
-            " FROM chunks l, chunks p WHERE l.id = ? AND p.id = ?"
-        )
-        ids = scored.line.id, scored.passage
-        start, end, heading, text, *passage = self._connection.execute(select, ids).fetchone()
-        return _Line(CharRange(start, end), heading, text), CharRange(*passage)
+    def _hidden_spans(self, rel_path: str) -> list[tuple[int, int]]:
+        return private_spans(self.text_of(rel_path) or "", self._options.viewer, rel_path)
+
+    def _line(self, line_id: int) -> _Line:
+        """Return a line; those that come next are read with it."""
+        select = "SELECT id, char_start, char_end, heading_path, text FROM chunks WHERE id IN"
+        while line_id not in self._lines and (coming := [*islice(self._coming, _LINES_AT_ONCE)]):
+            for id_, start, end, *words in rows_among(self._connection, select, coming):
+                self._lines[id_] = _Line(CharRange(start, end), *words)
+        return self._lines[line_id]
+
+    def _passage(self, scored: Scored) -> CharRange:
+        """Return the place of the best passage of a line."""
+        select = "SELECT char_start, char_end FROM chunks WHERE id = ?"
+        return CharRange(*self._connection.execute(select, (scored.passage,)).fetchone())
 
     def hit(self, scored: Scored, file: _File, score: float) -> Hit:
-        (line, passage), text = self._line(scored), self.text_of(file.rel_path)
+        line, text = self._line(scored.line.id), self.text_of(file.rel_path)
         if text is None or not self._is_there(line, file, text):
             # It was changed after it was indexed.
             shown = _HitText(line.place, line.place, line.text, 1, line.text)
@@ -465,10 +479,11 @@ class _Writer:
             line = _without_gap(line, text)
         place = line.place
         if not self._options.lines:
+            passage = self._passage(scored)
             place = _choose_visible(text, line.place, passage, file.rel_path, self._options)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
-        seen = _visible_words(text, place, self._options.viewer, file.rel_path)
+        seen = shown_between(text, *place, self._hidden(file.rel_path))
         shown = _HitText(place, best, words, line_number(text, best.start), seen)
         return self._written(scored, file, score, line, shown)
 
