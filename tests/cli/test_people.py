@@ -61,6 +61,16 @@ def test_ls_lists_who_spoke_last_first(root) -> None:
     assert "'nicky' is shared by discord-42, discord-7" in result.stderr
 
 
+def test_who_is_called_like_the_owner_is_listed_with_the_account() -> None:
+    live("ada")
+    run("me", "--name", "Robin")
+    for account in ("cli:user", "discord:5"):
+        run("hear", "hi", "--as", account, "--name", "Robin", "--channel", "den")
+    names = {one["slug"]: one["name"] for one in data("people", "list")["people"]}
+    assert names == {"cli-user": "Robin", "discord-5": "Robin (discord 5)"}
+    assert data("people", "show", "discord:5")["names"] == ["Robin (discord 5)"]
+
+
 def test_who_only_spoke_in_private_is_found_by_name(root) -> None:
     with closing(HistoryStore(root / "history.db")) as history:
         history.append("dm", "user", "hi", author=Author("discord", "5", display_name="Mei"))

@@ -47,6 +47,12 @@ def test_nobody_goes_by_a_name_like_the_familiars_or_an_owners_alone(name, famil
     assert labels.of(Author("discord", "3", None, name)).endswith(" (discord 3)")
 
 
+def test_a_title_that_names_the_account_is_ambiguous_no_more() -> None:
+    labels = Labels(familiar="Aria")
+    assert labels.distinct("Aria", "discord-3") == "Aria (discord 3)"
+    assert labels.distinct("Aria (discord 3)", "discord-3") == "Aria (discord 3)"
+
+
 @each("name", ["Aria", "Ariadne", "Мария", "Lise-Marie", "愛", "Bo (she/her)"])
 def test_other_names_and_an_owners_own_stay_as_they_are(name) -> None:
     labels = Labels(familiar="Ada", me=Me(name="Aria"))

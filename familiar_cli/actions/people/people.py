@@ -80,15 +80,16 @@ def people_of(
         names.refresh(thorough=thorough, within_s=within_s)
         files = {person.slug: person for person in names.people()}
         collisions = tuple(names.collisions())
-    speakers = speakers_of(familiar, viewer)
+    speakers, labels = speakers_of(familiar, viewer), familiar.labels()
     known = []
     for slug in [*speakers, *sorted(files.keys() - speakers.keys())]:
         person, speaker = files.get(slug), speakers.get(slug)
         label = speaker.author.label if speaker else slug
+        shown = one_line(_shown_name(slug, person.names if person else (), label))
         known.append(
             KnownPerson(
                 slug=slug,
-                name=one_line(_shown_name(slug, person.names if person else (), label)),
+                name=labels.distinct(shown, slug),
                 aliases=len(person.names) if person else 0,
                 turns=speaker.turns if speaker else 0,
                 last_seen=iso(speaker.last_at) if speaker else None,
@@ -136,7 +137,7 @@ def show_person(
             f"No file about {slug!r} yet",
             hint=f"Create one: `familiar memory write {typed(rel_path)} TEXT`.",
         )
-    shown = (one_line(speaker.author.label),) if speaker else ()
+    shown = (familiar.labels().distinct(one_line(speaker.author.label), slug),) if speaker else ()
     return PersonPage(
         slug=slug,
         rel_path=rel_path,

@@ -197,9 +197,18 @@ class Labels(Struct, frozen=True, dict=True):
     def of(self, author: Author) -> str:
         """Return a person's name, sanitized for use in a prompt."""
         name = self.me.name_of(self.with_known_name(author))
-        if self.is_ambiguous(name, author.slug) or re.search(r"\(\w+ [^()]+\)$", name):
-            return f"{name} ({self.me.handle(author.slug)})"
-        return name
+        if re.search(r"\(\w+ [^()]+\)$", name):
+            return self.with_account(name, author.slug)
+        return self.distinct(name, author.slug)
+
+    def distinct(self, name: str, slug: str) -> str:
+        """Return the name of an account, with the account if it is ambiguous."""
+        return self.with_account(name, slug) if self.is_ambiguous(name, slug) else name
+
+    def with_account(self, name: str, slug: str) -> str:
+        """Return a name with its account, unless it ends with that."""
+        account = f" ({self.me.handle(slug)})"
+        return name if name.endswith(account) else f"{name}{account}"
 
 
 def _name_of(author: Author) -> str:

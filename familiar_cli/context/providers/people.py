@@ -489,7 +489,7 @@ def _piece_title(piece: Contribution) -> str:
 def _with_account(piece: Contribution, labels: Labels) -> Contribution:
     slug = slug_in(piece.rel_path or "")
     _, newline, rest = piece.text.partition("\n")
-    head = f"# {framed(_piece_title(piece))} ({labels.me.handle(slug or '')})"
+    head = f"# {labels.with_account(framed(_piece_title(piece)), slug or '')}"
     return replace(piece, text=f"{head}{newline}{rest}") if slug and _piece_title(piece) else piece
 
 

@@ -199,7 +199,7 @@ def roster_of(
             slug,
             account,
             labels.of(seen[-1]),
-            f"{title} ({account})" if labels.is_reserved(title, slug) else title,
+            labels.with_account(title, slug) if labels.is_reserved(title, slug) else title,
             tuple(one for one in given if not labels.is_reserved(one, slug)),
             _distinct_names([*(names or [account]), *names_in(layout.people_path(slug))]),
             frozenset(said[slug]),
