@@ -30,6 +30,8 @@ class Cast(Struct, frozen=True):
         is_mine: Whether the chats come from the owner's own program, so that its user is the owner.
         my_names: Other names under which the owner has spoken.
         others: Case-folded names of people who are known not to be the owner.
+        is_absent: Whether the owner says nothing in these chats.
+        namesakes: Case-folded names that do not show who the owner is, whoever bears them.
         unnamed: How to treat the characters of a chat in which none has a name of the familiar's:
             refuse the chat, take them for the familiar, or for others.
     """
@@ -45,6 +47,8 @@ class Cast(Struct, frozen=True):
     is_mine: bool = False
     my_names: tuple[str, ...] = ()
     others: frozenset[str] = frozenset()
+    is_absent: bool = False
+    namesakes: frozenset[str] = frozenset()
 
     def is_me(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> bool:
         """Tell whether a speaker other than the familiar is the owner.
@@ -58,20 +62,24 @@ class Cast(Struct, frozen=True):
         """
         if fold(name) in map(fold, self.mine) or otherwise.slug in self.also:
             return True
-        if self.mine:
+        if self.mine or self.is_absent:
             return False
-        if self.user or self.is_mine or not name or fold(name) in _PERSONS:
-            return True
-        if self.bears_my_name(name):
+        is_user = self.user or self.is_mine or not name or self._is_user(name)
+        if is_user or self.bears_my_name(name):
             return True
         is_other = fold(name) in self.others or otherwise.slug in self.before
         has_name = bool(self.me and self.me.display_name)
         return not (is_other or has_name or is_one_of_many)
 
     def bears_my_name(self, name: str) -> bool:
-        """Tell whether a speaker has one of the owner's names."""
+        """Tell whether a speaker has one of the owner's names, as nobody else would there."""
+        if fold(name) in self.namesakes:
+            return False
         own = (self.me and self.me.display_name) or ""
         return fold(name) in map(fold, filter(None, (own, *self.my_names)))
+
+    def _is_user(self, name: str) -> bool:
+        return fold(name) in _PERSONS - self.namesakes
 
     def find_stranger(
         self, roles: Mapping[str, SpeakerRole], people: Mapping[str, Author]
@@ -83,11 +91,12 @@ class Cast(Struct, frozen=True):
             people: The accounts of everyone but the owner, by name.
         """
         names = [name for name, role in roles.items() if role in ("me", "person")]
-        is_said = self.user or self.mine or self.is_mine or self.me is None
-        if is_said or len(names) != 1:
+        is_said = self.user or self.mine or self.is_mine or self.is_absent
+        if is_said or self.me is None or len(names) != 1:
             return None
         name = names[0]
-        known = not name or is_role(name) or fold(name) in self.others or self.bears_my_name(name)
+        known = not name or fold(name) in self.others or self.bears_my_name(name)
+        known = known or (is_role(name) and fold(name) not in self.namesakes)
         return None if known or people[name].slug in self.before | self.also else people[name]
 
     def shown_roles(self, roles: Mapping[str, SpeakerRole]) -> dict[str, SpeakerRole]:
@@ -140,14 +149,19 @@ class Cast(Struct, frozen=True):
         names = [name for name, role in roles.items() if role == "person" and name]
         own_name = (self.me and self.me.display_name) or ""
         own = self.mine or ((own_name,) if own_name else ())
-        if not (own and names) or self.user or "me" in roles.values():
+        is_known = self.user or self.is_absent or "me" in roles.values()
+        if is_known or not (own and names):
             return ()
         mine = join_names(map(repr, own), "or")
+        if likely := [name for name in names if fold(name) in map(fold, own)]:
+            names = likely[:1]
         if len(names) > 1:
             return (f"no speaker in it is treated as you, {mine}; `--me NAME` says who you are",)
         (name,) = names
         account = typed(f"{people[name].platform}:{people[name].user_id}")
         text = f"{one_line(name)!r} is treated as someone other than you, {mine}"
+        if likely:
+            text = f"{one_line(name)!r} has your name, and is treated as somebody else all the same"
         remedy = f"add `--me {typed(name)}`, or afterwards `familiar me --also {account}`"
         return (f"{text}; if it is you, {remedy}",)
 
@@ -167,7 +181,7 @@ SILLY_TAVERN: Final = "sillytavern"
 """The platform of people who are known by their name in such a chat, and its format."""
 
 NO_CHARACTER: Final = "-"
-"""Stands for the familiar's name in a chat in which it says nothing."""
+"""Stands for the name of the familiar, or of the owner, who says nothing in a chat."""
 
 _MOST_NAMED: Final = 8
 _FAMILIARS: Final = frozenset(("assistant", "ai", "bot", "model", "familiar", "chatgpt", "claude"))
@@ -243,6 +257,20 @@ def _similar(names: Collection[str], typed_names: Iterable[str]) -> str:
     by_fold = {fold(name): name for name in names}
     items = (nearest(fold(name), by_fold) for name in typed_names)
     return next((by_fold[one] for one in items if one), "")
+
+
+def check_owner(user: Author, owner: Author, *, origin: str) -> None:
+    """Check that the account that a person gives for a file's user is its owner's.
+
+    Raises:
+        RefusedError: The file belongs to another account.
+    """
+    if user.slug != owner.slug:
+        said, account = (f"{one.platform}:{one.user_id}" for one in (user, owner))
+        raise errors.RefusedError(
+            f"{origin!r} is an export of {account!r}, not of {said!r}; nothing was imported",
+            hint=f"If it is yours, leave out `--as`; if not, use `--as {typed(account)}`.",
+        )
 
 
 def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:

@@ -131,6 +131,7 @@ class ForeignChat(Struct, frozen=True):
             messages were deleted.
         stranger: The only person in it, if nobody said whose account that is.
         is_private: Whether its source says that it is private; None: it does not say.
+        is_broadcast: Whether nobody converses in it.
     """
 
     format: str
@@ -149,6 +150,7 @@ class ForeignChat(Struct, frozen=True):
     is_whole: bool = False
     stranger: Author | None = None
     is_private: bool | None = None
+    is_broadcast: bool = False
 
 
 class ForeignMemory(Struct, frozen=True):

@@ -21,6 +21,7 @@ from familiar_cli.imports.cast import (
     Cast,
     SpeakerRole,
     cast_speakers,
+    check_owner,
     familiars_names,
     is_role,
     with_my_names,
@@ -98,6 +99,8 @@ class SourceChat(Struct, frozen=True):
         users: Names of its user besides those that speak.
         is_apart: Whether its id keeps it from being merged into another chat.
         is_private: Whether its program says that it is private; None: it does not say.
+        owner: The owner's account, as their export states it; empty: it does not say.
+        is_broadcast: Whether nobody converses in it: a channel that only its owner writes in.
     """
 
     lines: Callable[[], Iterable[SourceMessage | Skip]]
@@ -114,6 +117,8 @@ class SourceChat(Struct, frozen=True):
     users: tuple[str, ...] = ()
     is_apart: bool = True
     is_private: bool | None = None
+    owner: str = ""
+    is_broadcast: bool = False
 
 
 class Program(Struct, frozen=True):
@@ -267,6 +272,7 @@ def build_chat(
         is_whole=chat.is_whole,
         stranger=stranger,
         is_private=chat.is_private,
+        is_broadcast=chat.is_broadcast,
     )
 
 
@@ -300,12 +306,14 @@ class People(Struct, frozen=True):
         roles: The role of each speaker whose lines state none, by name.
         familiar: The case-folded names of the familiar among the characters.
         cast: Identities across all chats.
+        namesakes: The accounts of others who share a speaker's name.
     """
 
     program: Program
     roles: dict[str, SpeakerRole]
     familiar: frozenset[str]
     cast: Cast
+    namesakes: frozenset[Author] = frozenset()
 
     def who(self, line: SourceMessage) -> tuple[Role, Author | None]:
         """Return role and author of a message."""
@@ -320,7 +328,8 @@ class People(Struct, frozen=True):
         if line.role is None and role == "familiar":
             return "assistant", None
         otherwise, name = self.program.account(line), "" if is_role(line.speaker) else line.speaker
-        return "user", self.cast.my_account(name, otherwise) if role == "me" else otherwise
+        is_me = role == "me" and otherwise not in self.namesakes
+        return "user", self.cast.my_account(name, otherwise) if is_me else otherwise
 
 
 class _Speakers:
@@ -330,6 +339,7 @@ class _Speakers:
         self._characters: dict[str, None] = {}
         self._users: dict[str, Author] = {}
         self._named: dict[str, Author] = {}
+        self._accounts: dict[str, set[Author]] = {}
         for line in found.lines():
             if isinstance(line, Skip) or line.role == "system" or line.aside:
                 continue
@@ -337,15 +347,21 @@ class _Speakers:
             if line.role == "assistant":
                 self._characters[line.speaker] = None
             elif line.role or line.speaker:
-                where.setdefault(line.speaker, program.account(line))
+                account = program.account(line)
+                first = where.setdefault(line.speaker, account)
+                if account != first:
+                    self._accounts.setdefault(line.speaker, {first}).add(account)
+                is_stated = bool(found.owner) and line.account == found.owner
+                if is_stated or account.slug in reading.cast.also:
+                    where[line.speaker] = account
+        self._found = found
         self._cast = reading.cast
-        self._also = found.users
         self._program = program
         self._origin = origin
 
     @cached_property
     def people(self) -> People:
-        cast, roles = self._cast, dict[str, SpeakerRole]()
+        cast, roles = self._with_evidence(), dict[str, SpeakerRole]()
         if self._named:
             roles |= cast_speakers(cast, self._named, origin=self._origin)
         characters = [name for name in self._characters if name]
@@ -356,10 +372,46 @@ class _Speakers:
             map(fold, names)
         ):
             cast = replace(cast, mine=(), is_mine=True)  # a person's own program
-        if not cast.mine and any(map(cast.bears_my_name, (*names, *self._also))):
+        if not cast.mine and any(map(cast.bears_my_name, (*names, *self._found.users))):
             cast = replace(cast, is_mine=True)  # whatever other personas the user had in it
         roles |= cast.roles_of(self._users)
-        return People(self._program, roles, familiar, cast)
+        known = set(self._named.values()) if self._found.owner else set()
+        twins = {
+            one
+            for accounts in self._accounts.values()
+            for one in accounts - known
+            if one.slug not in cast.also
+        }
+        return People(self._program, roles, familiar, cast, frozenset(twins))
+
+    def _with_evidence(self) -> Cast:
+        """Return the cast with what the source itself says of who the owner is, and who is not."""
+        cast, found = self._cast, self._found
+        owner = Author(self._program.platform or self._program.format, found.owner)
+        if found.owner and cast.user and cast.user.platform == owner.platform:
+            check_owner(cast.user, owner, origin=self._origin)
+        if found.owner or found.is_broadcast:
+            own = tuple(n for n, who in self._named.items() if who.user_id == found.owner)
+            rest = frozenset(map(fold, self._named)) - {*map(fold, own)}
+            is_said = not {*map(fold, cast.mine)}.isdisjoint(map(fold, self._named))
+            cast = cast if is_said else replace(cast, mine=own, user=cast.user if own else None)
+            return replace(cast, others=cast.others | rest, namesakes=cast.namesakes | rest)
+        vague = (n for n, who in self._named.items() if self._is_doubtful(n, who))
+        return replace(cast, namesakes=cast.namesakes.union(map(fold, vague)))
+
+    def _is_doubtful(self, name: str, who: Author) -> bool:
+        """Tell whether the name of an account with an id of its own tells nothing of its owner.
+
+        Anybody may use it in public, and the owner's account on the platform may be another.
+        """
+        if who.user_id == name or name in self._accounts:
+            return name in self._accounts
+        own = f"{who.platform}-"
+        has_other = who.slug not in self._cast.also and any(
+            slug.startswith(own) for slug in self._cast.also
+        )
+        people = {*map(fold, self._named)} - {*map(fold, self._cast.names)}
+        return has_other or (len(people) > 1 and not self._found.is_private)
 
     @property
     def roles(self) -> dict[str, SpeakerRole]:
@@ -373,6 +425,8 @@ class _Speakers:
     @property
     def notes(self) -> tuple[str, ...]:
         everyone = self._users | self._named
+        if self._found.owner or self._found.is_broadcast:
+            return ()
         return self.people.cast.note_strangers(self.people.roles, everyone)
 
 

@@ -19,7 +19,7 @@ from familiar_cli.base import errors
 from familiar_cli.base.text import fold, one_line, typed
 from familiar_cli.base.who.identity import CHARACTERS, NEUTRAL, Author
 from familiar_cli.base.who.visibility import EVERYBODY, OWNERS, PrivacyRules, audience_words
-from familiar_cli.imports.cast import PLATFORM, SpeakerRole
+from familiar_cli.imports.cast import NO_CHARACTER, PLATFORM, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
 from familiar_cli.imports.contract import (
     ForeignChat,
@@ -76,8 +76,8 @@ _REASONS: Final = {
     LineMatch.inserted: (
         "it is new, but between lines already imported; turns are only added at the end"
     ),
-    LineMatch.details_changed: "its swipes or details have changed since it was imported; the "
-    "imported ones are kept",
+    LineMatch.details_changed: "its speaker's account, its swipes or other details differ from "
+    "the import; the imported ones are kept",
     LineMatch.forgotten: "it is from, or answers, a person who was forgotten",
 }
 _SHARED: Final = "it differs from the chat that this one branched off; the shared turns stay"
@@ -348,8 +348,11 @@ class ChatImport:
 
     @property
     def _is_group(self) -> bool:
-        """Whether several people speak; a familiar's fellow characters are not people."""
-        return len(self._people) > 1
+        """Whether several people speak, or a channel writes to many.
+
+        A familiar's fellow characters are not people.
+        """
+        return len(self._people) > 1 or self._chat.is_broadcast
 
     def _find_hearer(self) -> Author | None:
         """Return the person to whom the chat is private; None if everybody may hear it.
@@ -619,7 +622,9 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
     reading = wish.reading
     options = [("--channel", wish.channel), ("--format", reading.format)]
     options += [("--dates", reading.dates or "")]
-    options += [("--character", name) for name in reading.cast.character]
+    names = reading.cast.character
+    options += [("--character", name) for name in names]
+    options += [("--character", NO_CHARACTER)] if reading.cast.unnamed == "others" else []
     file = wish.typed.get(source.name, "-" if source.name == STDIN else source.name)
     words = [wish.command, typed(file)]
     command = " ".join([*words, *(f"{option} {typed(text)}" for option, text in options if text)])

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _MARK: Final = "\u200e"
 _ANDROID: Final = "time - Name: text"
+PHONE_STYLES: Final = frozenset(("[time] Name: text", _ANDROID, "time Name text"))
+"""The header styles of messengers such as WhatsApp, Signal and LINE, whose chats are private."""
+
 _PLACEHOLDER: Final = re.compile(r"<(?!attached\b)[^<>:]{3,80}>")
 _ATTACHED: Final = re.compile(r"<[^<>]{1,40}:[^<>]{1,200}>")
 _EDIT_MARK: Final = re.compile(r"\s(\u200e?)<([^<>:]{5,60})>$")

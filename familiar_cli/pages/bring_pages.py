@@ -242,6 +242,10 @@ def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
         by_reason.setdefault(skip.reason, []).append(skip.line)
     for reason, lines in by_reason.items():
         yield "left out", f"{_names_words(lines)}: {reason}"
+    mine = [one_line(one.name) for one in chat.speakers if one.role == "me" and one.name]
+    if chat.imported and mine and any(one.role == "person" for one in chat.speakers):
+        told = "say `--me NAME`, or `--me -` for nobody, when you import it"
+        yield "you", f"{shorten_list(mine, _SPEAKERS)}; if that is somebody else, {told}"
     for note in chat.notes:
         yield "note", one_line(note, _NOTE_CHARS)
     if chat.is_new and chat.imported and chat.heard_by:

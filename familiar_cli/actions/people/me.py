@@ -17,7 +17,7 @@ from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig, Home
 from familiar_cli.base.config.settings import FileSettings, is_name, load_written
 from familiar_cli.base.errors import ConfigError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold, one_line, slugify
-from familiar_cli.base.who.identity import NEUTRAL, Author, Me, parse_author
+from familiar_cli.base.who.identity import CHARACTERS, NEUTRAL, Author, Me, parse_author
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.selection import imported_accounts
 
@@ -157,30 +157,27 @@ def change_me(
 ) -> Edit:
     """Store values about the owner in one place; values not given are kept.
 
-    Whoever has spoken under the owner's new name in imported chats only is the owner from now on.
-
     Raises:
         ConfigError: The file cannot be changed; it is unchanged.
     """
-    home = place.path.parent
-    if familiar is None and not place.prefix and values.get("name"):
-        told = json.loads(values["also"]) if "also" in values else []
-        if joined := _imported_accounts(home, values["name"]):
-            values = {**values, "also": with_accounts(home, place, [*told, *joined])}
     texts = {f"{place.prefix}{name}": value for name, value in values.items()}
     if familiar is not None and channel_id:
         return familiar.channels.set_values(channel_id, texts, dry_run=dry_run)
     return set_values(place.path, texts, dry_run=dry_run, root=place.root)
 
 
-def _imported_accounts(home: Path, name: str) -> list[str]:
-    """List the accounts of imported chats that have a name and do not belong to an owner."""
+def namesakes(home: Path, name: str) -> list[str]:
+    """List the accounts of imported chats that have a name and do not belong to an owner.
+
+    A name is no proof: anybody may use it.
+    """
     authors = set[Author]()
     for familiar_id in list_familiars(home):
         with suppress(FamiliarError), Familiar.load_from_disk(home, familiar_id) as familiar:
             me = familiar.me()
             accounts = imported_accounts(familiar.history, fold(name))
-            authors.update(one for one in accounts if me.owner(one) is None)
+            people = (one for one in accounts if one.platform != CHARACTERS)
+            authors.update(one for one in people if me.owner(one) is None)
     return sorted(f"{one.platform}:{one.user_id}" for one in authors)
 
 

@@ -109,7 +109,8 @@ def chat_reading(
         person: The account of the person who speaks to the character, as `PLATFORM:ID`.
         character: Names of the familiar in the chats; empty for its usual ones; `NO_CHARACTER` if
             it may say nothing in them.
-        mine: The owner's names in them; empty for whoever is the chats' user.
+        mine: The owner's names in them; empty for whoever is the chats' user; `NO_CHARACTER` if the
+            owner may say nothing in them.
 
     Raises:
         UsageError: `person` is not an account.
@@ -123,7 +124,8 @@ def chat_reading(
         names,
         who_speaks(person, me=me) if person else None,
         me=me.author,
-        mine=mine,
+        mine=tuple(name for name in mine if name != NO_CHARACTER),
+        is_absent=NO_CHARACTER in mine,
         unnamed="refuse" if names == character else "others",
         before=frozenset(speaker.author.slug for speaker in history.speakers(OWNER)),
         also=me.slugs,

@@ -61,7 +61,7 @@ def import_files(
         paths (FILE|DIR|ADDRESS...): What to import; `-` reads a file from standard input.
         kind (KIND): What it is, if that is ambiguous: card, lorebook, chat,
             sillytavern, persona, memories, vault or export.
-        me (NAME): Your name in chats; may be repeated.
+        me (NAME): Your name in chats, or - if you say nothing in them; may be repeated.
         character (NAME): Name of the familiar in chats, or - if it says nothing in them; may be
             repeated.
         as_ (PLATFORM:ID): Account of the user in chats.

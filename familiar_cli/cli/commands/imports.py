@@ -275,7 +275,7 @@ def import_chat(
         as_ (PLATFORM:ID): Account of the user in the chat.
         character (NAME): Name of the familiar in the chat, or - if it says nothing in it; may be
             repeated.
-        me (NAME): Your name in the chat, if several people speak; may be repeated.
+        me (NAME): Your name in the chat, or - if you say nothing in it; may be repeated.
         format_ (FORMAT): Format of the files, e.g. telegram or transcript; default: detected from
             their content.
         dates: Order of day, month and year in dates such as 01/02/2024.

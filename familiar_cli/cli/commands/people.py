@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,6 +56,8 @@ def me_data(
 
 
 app = base.group("Show the people the familiar knows, and their names.")
+
+_MOST_NAMESAKES = 3
 
 Person = Annotated[
     str,
@@ -325,6 +328,7 @@ def me(
     from familiar_cli.actions.people.me import (
         change_me,
         forget_me,
+        namesakes,
         place_of_me,
         show_me,
         with_accounts,
@@ -355,7 +359,6 @@ def me(
         return
     familiar = base.familiar_of(ctx) if channel or base.globals_of(ctx).familiar else None
     place = place_of_me(home, familiar, channel or "", as_)
-    known = (*show_me(home, familiar, channel or "", as_).also, *(also or ()))
     if clear:
         edit = forget_me(place, dry_run=dry_run)
     else:
@@ -369,13 +372,15 @@ def me(
         out.note("Nothing was changed (--dry-run).")
         return
     out.answer(data, me_page(profile))
-    joined = ", ".join(one for one in profile.also if one not in known)
-    _note_change(out, place.title if edit.changes else "", joined)
+    is_first = values.get("name") and not (familiar or as_)
+    others = namesakes(home, profile.name)[:_MOST_NAMESAKES] if is_first else []
+    _note_change(out, place.title if edit.changes else "", others)
 
 
-def _note_change(out: Output, place: str, joined: str) -> None:
-    if joined:
-        out.note(f"{joined} of an imported chat has your name, and is you from now on.")
+def _note_change(out: Output, place: str, others: Sequence[str]) -> None:
+    for account in others:
+        join = f"`familiar me --also {typed(account)}`"
+        out.note(f"{account} of an imported chat has your name too; if that is you: {join}.")
     out.note(f"This applies {place}." if place else "Nothing was changed.")
 
 

@@ -11,7 +11,6 @@ from familiar_cli.imports.conversation import SourceChat, SourceMessage, convers
 from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
 
 _SENDERS: Final = ("sender_name", "senderName")
-_TWO: Final = 2  # participants of a thread that is no group
 _TIMES: Final = ("timestamp_ms", "timestamp")
 _SHOWN: Final = {
     "photos": "photo",
@@ -28,13 +27,12 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     messages = sorted(objects_at(value, "messages"), key=_time)
     title = _mend_encoding(value.get("title")) or _mend_encoding(value.get("threadName"))
     path = text_at(value, "thread_path")
-    participants = value.get("participants")
     yield SourceChat(
         partial(map, _line, messages),
         name=title,
         id=path.rpartition("/")[2],
         is_apart=False,
-        is_private=True if isinstance(participants, list) and len(participants) <= _TWO else None,
+        is_private=True,
     )
 
 

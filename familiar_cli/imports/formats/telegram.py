@@ -19,6 +19,7 @@ _TYPES: Final = (
     *("public_supergroup", "private_channel", "public_channel", "verification_codes", "replies"),
 )
 _ACCOUNT: Final = re.compile(rb'"(?:chats|personal_information)"\s*:\s*\{')
+_OWNER: Final = re.compile(rb'"personal_information"\s*:\s*\{\s*"user_id"\s*:\s*(\d+)')
 _DELETED: Final = "Deleted Account"
 _SHOWN: Final = ("photo", "file", "contact_information", "location_information", "poll")
 
@@ -35,11 +36,12 @@ def _sniff(source: ForeignFile) -> Sighting:
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
     if _is_account(source):
+        owner = _owner_of(source)
         for row in array_objects(source, inside=array_in(source, "list", of="chats"), depth=2):
             if isinstance(row, Skip):
                 yield row
                 continue
-            yield build_chat(source, reading, _PROGRAM, _conversation(*_parts(row[2])))
+            yield build_chat(source, reading, _PROGRAM, _conversation(*_parts(row[2]), owner=owner))
         return
     about = as_object(source.value) or object_head(source, "messages")
     about, _ = _parts(about)
@@ -57,14 +59,27 @@ def _is_account(source: ForeignFile) -> bool:
     )
 
 
+def _owner_of(source: ForeignFile) -> str:
+    """Return the account of a whole export's owner; empty if it does not say."""
+    if source.value is not None:
+        about = object_at(as_object(source.value), "personal_information")
+        return str(about.get("user_id") or "")
+    match = _OWNER.search(source.start)
+    return match[1].decode() if match else ""
+
+
 def _parts(chat: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], Iterable[Row | Skip]]]:
     """Split a chat into what it says of itself, and its messages as rows."""
     rows: list[Row | Skip] = [(n, "", m) for n, m in enumerate(objects_at(chat, "messages"), 1)]
     return {key: value for key, value in chat.items() if key != "messages"}, lambda: rows
 
 
-def _conversation(about: dict[str, Any], rows: Callable[[], Iterable[Row | Skip]]) -> SourceChat:
+def _conversation(
+    about: dict[str, Any], rows: Callable[[], Iterable[Row | Skip]], *, owner: str = ""
+) -> SourceChat:
     name, kind = text_at(about, "name", "type"), text_at(about, "type")
+    if kind == "saved_messages":
+        owner = owner or str(about.get("id", ""))  # they are the account's own
     return SourceChat(
         partial(_lines, rows),
         name=name,
@@ -73,6 +88,8 @@ def _conversation(about: dict[str, Any], rows: Callable[[], Iterable[Row | Skip]
         channels=(slugify(name, max_chars=40) or "telegram",) if name else (),
         is_apart=False,
         is_private=not kind.startswith("public_") if kind in _TYPES else None,
+        owner=owner,
+        is_broadcast=kind in ("public_channel", "private_channel"),
     )
 
 

@@ -21,6 +21,7 @@ from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage
 from familiar_cli.imports.source import YAML_SUFFIXES, ForeignFile, Skip
 from familiar_cli.imports.transcript_lines import (
     MAX_LINE_CHARS,
+    PHONE_STYLES,
     MessageHeader,
     harmonise_line,
     heads_of,
@@ -84,7 +85,8 @@ def _read(source: ForeignFile, reading: contract.Reading) -> Iterator[contract.F
     notes = (*shape.notes, *_unread_times(read()))
     if not is_utf8(source):
         notes = (*notes, "bytes that are not UTF-8 were read as Windows-1252")
-    chat = SourceChat(read, kind=shape.described, notes=notes)
+    is_private = None if shape.is_export or shape.styles - PHONE_STYLES else True
+    chat = SourceChat(read, kind=shape.described, notes=notes, is_private=is_private)
     yield build_chat(source, reading, _PROGRAM, chat)
 
 

@@ -407,6 +407,7 @@ _TOOL_OF: Final = {
     "memory append": "memory_edit",
     "memory cat": "memory_read",
     "search": "memory_search",
+    "people list": "memory_list",
     "person": "person",
     "remind": "todo",
     "task": "todo",

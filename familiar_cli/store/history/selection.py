@@ -8,7 +8,6 @@ when it was said stays so, even if others join the channel later. How that is ap
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -122,10 +121,7 @@ def names_used_by(history: HistoryFile, slugs: Collection[str]) -> tuple[str, ..
 
 
 def imported_accounts(history: HistoryFile, name: str) -> list[Author]:
-    """Return the accounts called `name` that have spoken in imported chats only.
-
-    Of a platform where two accounts have the name, none is returned.
-    """
+    """Return the accounts called `name` that have spoken in imported chats only."""
     sql = (
         "SELECT DISTINCT turns.author_platform, turns.author_user_id, author_display_name "
         "FROM speakers JOIN turns ON turns.id = last_id WHERE author_display_name IS NOT NULL "
@@ -137,9 +133,8 @@ def imported_accounts(history: HistoryFile, name: str) -> list[Author]:
         "AND said.author_user_id = turns.author_user_id)"
     )
     rows = history.rows(sql, (IMPORTED,))
-    authors = {to_author((*who, None, None)) for *who, shown in rows if fold(unpack(shown)) == name}
-    platforms = Counter(one.platform for one in authors)
-    return [one for one in authors if platforms[one.platform] == 1]
+    same = {tuple(who) for *who, shown in rows if fold(unpack(shown)) == name}
+    return [to_author((*who, None, None)) for who in same]
 
 
 def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | None]:

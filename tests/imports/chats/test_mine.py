@@ -140,18 +140,81 @@ def test_of_plain_lines_with_several_names_mine_are_those_with_my_name(ada, tmp_
 GROUP = [("Anna", "We meet at the lighthouse."), ("Bo", "At six.")]
 
 
-def test_whoever_was_imported_under_my_name_is_me_once_i_say_who_i_am(ada, tmp_path) -> None:
+def test_a_name_alone_makes_nobody_me_but_the_command_that_does_is_printed(ada, tmp_path) -> None:
     lines = [{"role": "user", "name": name, "content": text} for name, text in GROUP]
     assert bring(tmp_path, *lines).exit_code == 0
     assert authors("c")[0] == ("chat", "Anna", "Anna")
     run("hear", "I am Cy", "--as", "discord:5", "--name", "Cy", "--channel", "town")
     told = run("me", "--name", "Anna", "--also", "discord:9")
-    assert "chat:Anna of an imported chat has your name" in told.stderr
-    run("hear", "I am Anna")
-    assert data("people", "show", "Anna")["slug"] == "cli-user"
+    assert "has your name too; if that is you: `familiar me --also chat:Anna`" in told.stderr
     with Familiar.load_from_disk() as loaded:
-        assert loaded.me().is_me(Author("chat", "Anna"))
-    assert "is you from now on" not in run("me", "--name", "Cy").stderr  # who has spoken live
+        assert not loaded.me().is_me(Author("chat", "Anna"))
+    assert "has your name" not in run("me", "--name", "Cy").stderr  # who has spoken live
+
+
+@pytest.mark.parametrize("kind", ["GuildTextChat", "DirectGroupTextChat"])
+def test_in_public_an_account_with_my_name_is_somebody_else(ada, tmp_path, kind) -> None:
+    run("me", "--name", "Jon")
+    lines = [*DISCORD, discord_line(9, "Bo", "Hey")]
+    value = {"guild": {"id": "1"}, "channel": {"id": "2", "type": kind}, "messages": lines}
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(value), "utf-8")
+    for name in ("-", "Jon"):
+        shown = data("import-chat", str(path), "--me", name, "--dry-run")["chats"][0]
+        is_mine = ("Jon", "me") in {(one["name"], one["role"]) for one in shown["speakers"]}
+        assert is_mine is (name == "Jon")
+    told = " ".join(run("import-chat", str(path)).stdout.split())
+    mine = kind != "GuildTextChat"
+    assert ("you Jon; if that is somebody else" in told) is mine
+    assert ("'Jon' has your name, and is treated as somebody else" in told) is not mine
+    assert (("discord", "7", "Jon") in authors("d-2")) is not mine
+
+
+def test_an_account_with_the_name_of_another_one_of_mine_is_somebody_else(ada, tmp_path) -> None:
+    run("me", "--name", "Jon", "--also", "discord:1")
+    lines = [*DISCORD, discord_line(1, "Jon", "It is I.")]
+    value = {"channel": {"id": "2", "type": "DirectGroupTextChat"}, "messages": lines}
+    (tmp_path / "d.json").write_text(json.dumps(value), "utf-8")
+    channel = data("import-chat", str(tmp_path / "d.json"))["channel"]
+    assert sorted(authors(channel)) == [("discord", "1", "Jon"), ("discord", "7", "Jon")]
+
+
+def telegram_chat(kind: str, *senders: tuple[str, str]) -> dict[str, object]:
+    messages = [
+        {"id": n, "type": "message", "date_unixtime": "1714608000", "from": name, "from_id": who}
+        | {"text": f"{kind} {n}"}
+        for n, (name, who) in enumerate(senders)
+    ]
+    return {"name": kind, "type": kind, "id": sum(map(ord, kind)), "messages": messages}
+
+
+@pytest.mark.parametrize("name", ["", "Jon"])
+def test_an_export_of_an_account_says_who_i_am(ada, tmp_path, name) -> None:
+    me, twin, bo = ("Jon", "user1"), ("Jon", "user9"), ("Bo", "user5")
+    chats = [
+        telegram_chat("saved_messages", me),
+        telegram_chat("private_group", twin, bo, me),
+        telegram_chat("public_channel", ("News", "channel9")),
+        telegram_chat("private_channel", ("Club", "channel8")),
+    ]
+    value = {"personal_information": {"user_id": 1}, "chats": {"list": chats}}
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(value), "utf-8")
+    if name:
+        run("me", "--name", name)
+    options = (str(path), "--character", "-")
+    refused = run("import", *options, "--as", "telegram:channel9")
+    assert (refused.exit_code, "use `--as telegram:1`" in refused.stderr) == (5, True)
+    done = run("import", *options)
+    assert done.exit_code == 0, done.output
+    heard = {c["id"]: c["heard_by"] for c in data("channel", "list")["channels"]}
+    assert heard.pop("public-channel") == "everybody"
+    assert set(heard.values()) == {"only you"}
+    assert authors("saved-messages")[0][:2] == ("cli", "user")
+    group = [one[:2] for one in authors("private-group")]
+    assert group == [("telegram", "9"), ("telegram", "5"), ("cli", "user")]
+    again = data("import", *options)
+    assert "skipped_count': 0" in str(again)
 
 
 NAMES = st.text(st.characters(categories=("L", "N", "Zs")), min_size=1, max_size=12)
