@@ -92,6 +92,9 @@ def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple
 
 
 def _audience_lines(audience: Audience) -> Iterator[tuple[str, str]]:
+    if audience.is_room_open:
+        how = "several people have spoken there; `--channel NAME` begins another"
+        yield "heard by", f"everybody, in channel cli: {how}"
     where = "; `familiar doctor` names them"
     if audience.notes:
         yield "public", f"{counted(len(audience.notes), 'page')} that others can see{where}"

@@ -153,7 +153,7 @@ def test_what_a_person_types_is_told_until_they_keep_it_to_themselves(robin) -> 
 def test_status_and_doctor_say_what_others_hear_once_others_have_spoken(robin) -> None:
     page("topics/bees.md", "# Bees\n\nThe bees are kept by Bo.\n")
     page("people/cli-user.md", "# Robin\n\n## Facts\n\n- Says zanzibar. <!-- turns 1 -->\n")
-    assert data("status")["audience"] == {"notes": [], "withheld": []}
+    assert data("status")["audience"] == {"notes": [], "withheld": [], "is_room_open": False}
     run("hear", "Hello", *ANNA)
     told = {"notes": ["topics/bees.md"], "withheld": ["people/cli-user.md"]}
     assert data("status")["audience"] == told
@@ -245,6 +245,23 @@ def test_a_third_person_makes_it_a_group_for_what_follows(robin) -> None:
     elsewhere = prompt("--as", "discord:77", "--channel", "lobby")
     assert "Hello all, zanzibar" in elsewhere
     assert "quokka in zanzibar" not in elsewhere
+
+
+@pytest.mark.parametrize("room", ["cli", "den"])
+def test_an_owner_is_told_once_that_others_have_entered_their_room(room) -> None:
+    live("ada")
+
+    def notice(*argv: str) -> str:
+        return "".join(data("hear", "Hello", "--channel", room, *argv)["notices"])
+
+    ann, bo = ("--as", "discord:1"), ("--as", "discord:2")
+    assert [notice(), notice(*ann)] == ["", ""]
+    assert ("Somebody else has spoken here" in notice()) is (room == "den")  # `cli` is the owner's
+    assert notice() == ""
+    assert "everybody can see" in notice(*bo)
+    assert "everybody" in run("status").stdout or room == "den"
+    assert "everybody can see" in notice()
+    assert [notice(), notice(*ann), heard_by(room)] == ["", "", "everybody"]
 
 
 def test_who_is_only_heard_is_told_once_that_a_room_becomes_a_group() -> None:

@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from familiar_cli.base import errors
 from familiar_cli.base.text import fold
+from familiar_cli.base.who.identity import NEUTRAL
 from familiar_cli.base.who.visibility import OWNER, OWNERS, PUBLIC, channel_scope, person_scope
 from familiar_cli.store.history.recall import search
-from familiar_cli.store.history.selection import TurnFilter
+from familiar_cli.store.history.selection import TurnFilter, only_speaker
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import names_of, slug_in
 from familiar_cli.store.memory.pages.visible_lines import told_to, visible_in, with_audience
@@ -85,10 +86,12 @@ class Audience(Struct, frozen=True):
     Args:
         notes: Pages with text that nobody said, which others may hear.
         withheld: Pages with lines that rest on what the owner said in private.
+        is_room_open: Whether everybody sees what the owner says in their own room.
     """
 
     notes: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
+    is_room_open: bool = False
 
 
 def survey_audience(familiar: Familiar) -> Audience:
@@ -107,7 +110,10 @@ def survey_audience(familiar: Familiar) -> Audience:
             withheld.append(rel_path)
         if shown.strip() and "<!-- turn" not in text:
             notes.append(rel_path)
-    return Audience(tuple(notes), tuple(withheld))
+    has_begun, only = only_speaker(familiar.history, NEUTRAL.platform)
+    is_group = has_begun and only is None
+    is_open = is_group and everyone.rules.scope_said(NEUTRAL.platform, None) == PUBLIC
+    return Audience(tuple(notes), tuple(withheld), is_open)
 
 
 def private_names(familiar: Familiar) -> list[tuple[str, str]]:

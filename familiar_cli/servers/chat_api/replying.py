@@ -25,7 +25,7 @@ from familiar_cli.servers.chat_api.api_format import ReplyRequest, Sampling, enc
 from familiar_cli.servers.chat_api.responses_api import ResponseFormat, ToolCalls
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.servers.connection import play_while_connected
-from familiar_cli.store.history.privacy import OPENED
+from familiar_cli.store.history.privacy import JOINED, OPENED
 from familiar_cli.store.history.same_message import kept_words, without_fence
 from familiar_cli.store.memory.layout import told_path
 
@@ -491,7 +491,11 @@ class ReplyResponse:
             (b"x-familiar-recall", detail.encode("ascii", "backslashreplace")),
             (b"x-familiar-kept", b"yes"),
             (b"x-familiar-channel", quote_header(trace.channel_id)),
-            *((b"x-familiar-notice", quote_header(one)) for one in trace.notices if one == OPENED),
+            *(
+                (b"x-familiar-notice", quote_header(one))
+                for one in trace.notices
+                if one in (JOINED, OPENED)
+            ),
         ]
 
 

@@ -26,7 +26,13 @@ OPENED: Final = (
     "Several people speak here now: from now on, everybody can see what is said in this "
     "conversation; what was said before stays private"
 )
-"""The notice to whoever makes a group of a one-to-one conversation."""
+"""The notice to whoever makes a group of a one-to-one conversation, and to its owner afterwards."""
+
+JOINED: Final = (
+    "Somebody else has spoken here: from now on, they can see what is said in this conversation; "
+    "what was said before stays private"
+)
+"""The notice to an owner when another person has joined their conversation."""
 
 
 class KeptRules(Struct):
@@ -189,7 +195,7 @@ class Privacy(Struct, frozen=True):
         """Record a conversation's kind before its first turn, and check who speaks.
 
         Returns:
-            What to tell the speaker once: that their words open the conversation to everybody.
+            What to tell the speaker once: that more people can see their words than before.
 
         Args:
             author: Speaker.
@@ -204,11 +210,25 @@ class Privacy(Struct, frozen=True):
         if new := self.new_kind(channel_id, author, kind):
             self.channels.set_values(channel_id, {"kind": new})
         self.check_member(channel_id, author, kind)
+        if author and author.slug in self.own:
+            return self._news_for_owner(channel_id)
         return (OPENED,) if self._opens(channel_id, author) else ()
+
+    def _news_for_owner(self, channel_id: str) -> tuple[str, ...]:
+        """Return the notice if others have entered a channel since the owner last spoke there."""
+        before = selection.owner_was_told_to(self.history, channel_id)
+        if before is None or self.shares:
+            return ()
+        rules, (_, only) = self.rules(), selection.only_speaker(self.history, channel_id)
+        if rules.scope_said(channel_id, only) == PUBLIC:
+            return () if rules.scope_said(channel_id, before) == PUBLIC else (OPENED,)
+        is_joined = before.slug in self.own and only and only.slug not in self.own
+        is_own = channel_id == NEUTRAL.platform  # whoever a command spoke as
+        return (JOINED,) if is_joined and not (is_own or channel_id in rules.private) else ()
 
     def _opens(self, channel_id: str, author: Author | None) -> bool:
         """Tell whether a person makes a group of somebody else's one-to-one conversation."""
-        if author is None or author.slug in self.own or self.shares:
+        if author is None or self.shares:
             return False
         _, only = selection.only_speaker(self.history, channel_id)
         if only is None or only.slug in {author.slug, *self.own}:

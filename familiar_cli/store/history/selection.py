@@ -150,6 +150,17 @@ def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | 
     return bool(rows), _to_author(rows[0]) if rows else None
 
 
+def owner_was_told_to(history: HistoryFile, channel_id: str) -> Author | None:
+    """Return the person to whom the owners' newest turn in a channel is private, if it is."""
+    sql = (
+        "SELECT platform, user_id FROM speakers LEFT JOIN one_to_one ON turn_id = last_id "
+        "WHERE channel_id = ? AND (author_platform, author_user_id) IN owners "
+        "ORDER BY last_id DESC LIMIT 1"
+    )
+    rows = history.rows(sql, (pack(channel_id),))
+    return _to_author(rows[0]) if rows else None
+
+
 def only_speakers(history: HistoryFile, channel_id: str | None = None) -> dict[str, Author]:
     """Return the channels with a single speaker, and that speaker; None for all channels."""
     sql = "SELECT channel_id, platform, user_id FROM only_speakers WHERE platform IS NOT NULL"
