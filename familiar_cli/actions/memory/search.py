@@ -202,7 +202,7 @@ def search_past(
         )
     if not fts.words(query):
         raise UsageError(f"There is no word to search for in {query!r}")
-    near = None if method == "lexical" else familiar.finder.near_turns(query, familiar.name)
+    near = None if method == "lexical" else familiar.finder.near_turns(query)
     if near is None and method == "hybrid" and not unwritten:
         raise EmbedderError(
             "Turns cannot be searched by meaning yet", hint="Run `familiar index build`."
@@ -210,7 +210,7 @@ def search_past(
     recollection = recall(
         familiar.history,
         query,
-        near=near,
+        near=near and replace(near, familiar=familiar.name),
         channel_id=channel,
         viewer=viewer,
         limit=_BEFORE_DAYS if since or until or unwritten else max(k, _LOOKED_AT),
@@ -223,6 +223,11 @@ def search_past(
             for one in turns
             if one.turn.id in ids and (near or any(fts.match_spans(query, one.turn.content)))
         )
+    is_counted = viewer.is_owner and method != "lexical"  # it tells how much others have said
+    waiting = familiar.finder.turns_without_vector() if is_counted else 0
+    found_by = "hybrid" if near else "lexical"
+    if not turns:  # there is nobody to name
+        return PastSearchResult((), found_by, waiting)
     labels = familiar.labels(one.turn.author for one in turns)
 
     def speaker(turn: Turn) -> str:
@@ -250,9 +255,7 @@ def search_past(
         and (until is None or hit.at.date() <= until)
     ]
     wanted.sort(key=lambda hit: (-hit.score, hit.turns))
-    is_counted = viewer.is_owner and method != "lexical"  # it tells how much others have said
-    waiting = familiar.finder.turns_without_vector() if is_counted else 0
-    return PastSearchResult(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)
+    return PastSearchResult(tuple(wanted[:k]), found_by, waiting)
 
 
 _MOST_SAID: Final = 50
