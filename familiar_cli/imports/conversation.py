@@ -289,6 +289,8 @@ def file_channels(source: ForeignFile) -> tuple[str, ...]:
     path = Path(source.name)
     stem = slugify(path.stem) or "chat"
     above = slugify(path.resolve().parent.name)
+    if path.name == "_chat.txt" and above:  # WhatsApp names the directory, or its archive
+        return (above, f"{above}-{stem}")
     return (stem, f"{above}-{stem}") if above else (stem,)
 
 

@@ -372,7 +372,11 @@ class ChatImport:
     def _role(self, message: ForeignMessage) -> SpeakerRole:
         if message.role != "user":
             return "familiar" if message.role == "assistant" else "note"
-        return self._chat.roles.get(message.speaker, "person")
+        role, who = self._chat.roles.get(message.speaker, "person"), message.author
+        if message.speaker or who is None or role != "person":
+            return role
+        is_mine = who.platform == PLATFORM or who.slug in self._wish.rules.own
+        return "me" if is_mine else "person"
 
     def _arrival(self) -> matching.Arrival:
         names = self._chat.channels

@@ -54,6 +54,7 @@ INSIDE: Final = ("default-user", "data/default-user", "public")
 
 _PARTS: Final = ("characters", "chats")  # directories that together mark a data folder
 _CHATS: Final = (".jsonl", ".ndjson")
+_CHAT_FILES: Final = (*_CHATS, ".json", ".txt", ".md", ".log", ".csv")
 CANDIDATES: Final = frozenset(
     (
         *(*_CHATS, ".json", ".png", ".apng", ".charx", ".byaf", ".af", ".mem"),
@@ -68,6 +69,9 @@ _MAC_DATA: Final = "__MACOSX"  # of the Finder, beside the files that it packed
 _SAMPLE: Final = 20  # most notes to examine
 _MOST_FILES: Final = 5_000
 _START_BYTES: Final = 4096
+_BLANK: Final = b"\xef\xbb\xbf \t\r\n"
+_BEGINNINGS: Final = (b"\x89PNG", b"PK\x03\x04", b"{", b"[{", b"[\n", b"[\r\n", b"[ ")
+_OBSIDIAN: Final = ".obsidian"
 _KINDS_HINT: Final = (
     "Cards, lorebooks, chats, memories of other assistants, SillyTavern's data folder, persona "
     "folders, memories by day, vaults of Markdown and exports can be imported."
@@ -232,19 +236,26 @@ def _readings_of_directory(path: Path) -> list[Recognized]:  # noqa: PLR0911  # 
     vault = Recognized("vault", "a vault of notes", f"Import it: `familiar import {name}`.")
     source = ForeignFile(path, str(path))
     recognitions = [_as_recognized(one, path) for one in recognise(source, "memories")]
-    if (path / ".obsidian").is_dir():
+    if (path / _OBSIDIAN).is_dir():
         return [vault, *recognitions]
     if recognitions:
         return [*recognitions, vault] if any(path.rglob("*.md")) else recognitions
-    files = _list_files(path)
+    parts = _parts_of(path)
+    files = _list_files(path, parts)
+    is_mixed = any(file.suffix.lower() != ".md" and may_be_known(file) for file in files)
+    kinds = [known.kind for _, known in parts]
+    if kinds.count("folder") > 1 or (kinds == ["folder"] and not is_mixed):
+        return [_data_folder(name)]
+    if not is_mixed and set(kinds) <= {"memories", "vault"}:  # directories of one vault
+        parts, files = [], _list_files(path)
     notes = [file for file in files if file.suffix.lower() == ".md"]
-    if root := _root_of_memories(path):
+    if set(kinds) <= {"memories", "vault"} and (root := _root_of_memories(path)):
         hint = f"Import it: `familiar import-memories {name}`."
         memories = Recognized("memories", "memories by day, week, month and year", hint)
         return [vault, memories] if _has_other_notes(root, notes) else [memories]
-    others = [f for f in files if f.suffix.lower() in CANDIDATES and f not in notes]
-    if not notes or others:
-        return _of_members(path, others, files, [vault] if notes else [])
+    others = [f for f in files if f not in notes and may_be_known(f)]
+    if not notes or others or parts:
+        return _of_members(path, others, files, [vault] if notes else [], parts)
     chats = sum(_is_transcript(file) for file in notes[:_SAMPLE])
     if chats == len(notes[:_SAMPLE]):
         return [_chats_in(name)]
@@ -257,13 +268,39 @@ def _recognise_directory(path: Path) -> Recognized | None:
     if (path / EXPORT_MANIFEST).is_file():
         hint = f"Import it: `familiar import {name}`."
         return Recognized("export", "an export of familiars", hint)
-    if is_data_folder(path) or any(map(is_data_folder, directories_in(path))):
-        hint = f"Import all of it: `familiar import-sillytavern {name}`."
-        return Recognized("folder", "SillyTavern's data folder", hint)
+    if is_data_folder(path):
+        return _data_folder(name)
     if _has_persona(path):
         hint = f"Make a familiar from it: `familiar init --from-persona {name}`."
         return Recognized("persona", "a persona folder", hint)
     return None
+
+
+def _parts_of(path: Path) -> list[tuple[Path, Recognized]]:
+    """Return the directories in a directory that are imported as a whole."""
+    parts = []
+    for part in directories_in(path, lambda one: one.name[0] != "."):
+        if known := _recognise_directory(part):
+            parts.append((part, known))
+        elif (part / _OBSIDIAN).is_dir() or any((part / tier).is_dir() for tier in _TIERS):
+            parts.append((part, _readings_of_directory(part)[0]))
+    return parts
+
+
+def may_be_known(file: Path) -> bool:
+    """Tell whether a file may be importable, by its name or, for any other name, its beginning."""
+    if file.suffix.lower() in CANDIDATES:
+        return True
+    try:
+        with file.open("rb") as stream:
+            return stream.read(_START_BYTES).lstrip(_BLANK).startswith(_BEGINNINGS)
+    except OSError:
+        return False
+
+
+def _data_folder(name: str) -> Recognized:
+    hint = f"Import all of it: `familiar import-sillytavern {name}`."
+    return Recognized("folder", "SillyTavern's data folder", hint)
 
 
 def _chats_in(name: str) -> Recognized:
@@ -271,7 +308,11 @@ def _chats_in(name: str) -> Recognized:
 
 
 def _of_members(
-    path: Path, files: Sequence[Path], every: Sequence[Path], otherwise: list[Recognized]
+    path: Path,
+    files: Sequence[Path],
+    every: Sequence[Path],
+    otherwise: list[Recognized],
+    parts: Sequence[tuple[Path, Recognized]],
 ) -> list[Recognized]:
     """Return the possible kinds of a directory, judged by its files.
 
@@ -280,12 +321,21 @@ def _of_members(
         files: Its candidate files.
         every: All of its files; among the notes may be what a program remembers.
         otherwise: The result if none of them is recognised.
+        parts: Directories in it that are imported as a whole; their files are not in `every`.
     """
-    if all(file.suffix.lower() in _CHATS for file in files):
+    if not parts and all(file.suffix.lower() in _CHATS for file in files):
         return [_chats_in(typed(str(path)))] if files else otherwise
     items = [(file, recognition) for file in files if (recognition := what_is(file))]
-    members = [(file, known) for file, known in items if known.kind in _IMPORTED_FILES]
-    if {known.kind for _, known in members} == {"chat"} and (len(members) > 1 or not otherwise):
+    members = [*parts, *((file, known) for file, known in items if known.kind in _IMPORTED_FILES)]
+    if members or not otherwise:  # beside notes alone, an archive is an attachment
+        packed = (file for file, known in items if known.kind == "archive")
+        archives = [file for file in packed if file.suffix.lower() == ".zip"]
+        members += [(file, known) for file, known in items if file in archives]
+    is_of_chats = all(
+        known.kind == "chat" and "card" not in known.forms and file.suffix.lower() in _CHAT_FILES
+        for file, known in members
+    )
+    if members and is_of_chats and (len(members) > 1 or not otherwise):
         return [_chats_in(typed(str(path)))]
     if not members:
         return otherwise
@@ -321,11 +371,15 @@ def _has_persona(path: Path) -> bool:
         return False
 
 
-def _list_files(path: Path) -> list[Path]:
-    """Return the files below a directory that matter, except hidden ones."""
-    paths: list[Path] = []
+def _list_files(path: Path, parts: Sequence[tuple[Path, Recognized]] = ()) -> list[Path]:
+    """Return the files below a directory that matter, except hidden ones and those of its parts."""
+    paths, outside = list[Path](), {part for part, _ in parts}
     for here, directories, names in os.walk(path):
-        directories[:] = sorted(d for d in directories if d not in PRIVATE_DIRS and d[0] != ".")
+        directories[:] = sorted(
+            name
+            for name in directories
+            if name not in PRIVATE_DIRS and name[0] != "." and Path(here, name) not in outside
+        )
         paths.extend(Path(here, name) for name in sorted(names) if name[0] != ".")
         if len(paths) > _MOST_FILES:
             break

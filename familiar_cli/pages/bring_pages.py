@@ -221,7 +221,8 @@ def _speaker_words(one: SpeakerCount) -> str:
     if one.role == "note":
         under = f" under {one_line(one.name)}" if one.name else ""
         return f"hidden notices{under} (such as “{one_line(one.sample, _SAMPLE_CHARS)}”)"
-    return f"{one_line(one.name) or 'user'}{is_told.get(one.role, '')}"
+    name = "assistant" if one.role == "familiar" else "user"
+    return f"{one_line(one.name) or name}{is_told.get(one.role, '')}"
 
 
 def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
@@ -279,6 +280,7 @@ _DEEDS: Final = {"imported": "made", "updated": "updated"}
 _REASON_CHARS: Final = 200
 _NAME_CHARS: Final = 40
 _EXAMPLES: Final = 3
+_CHANGES: Final = frozenset({"imported", "updated"})
 _HOUSEKEEPING: Final = frozenset({"backup", "other"})
 _NAMES: Final = {
     "character": "characters",
@@ -297,9 +299,13 @@ def imported_folder_page(folder: ImportedFolder, *, dry_run: bool) -> PagePart:
     if folder.familiars:
         parts.append(Columns(_familiar_rows(folder)))
     parts.append(Columns(_kind_rows(folder)))
-    left = list(_left_out_rows(folder))
+    done = [f for f in folder.files if f.reason and f.outcome in _CHANGES and not _is_problem(f)]
+    if done:
+        rows = [[plain(f"  {one_line(f.path, _REASON_CHARS)}"), plain(f.reason)] for f in done]
+        parts += [plain("Followed:", "bold"), Columns(rows[:_MOST_REASONS])]
+    left = list(_left_out_rows([file for file in folder.files if file not in done]))
     parts += [plain("Left out:", "bold"), Columns(left[:_MOST_REASONS])] if left else []
-    if len(left) > _MOST_REASONS or len(folder.familiars) > _MOST_REASONS:
+    if max(len(left), len(done)) > _MOST_REASONS or len(folder.familiars) > _MOST_REASONS:
         parts.append(plain("Not everything is shown; `--json` has all of it.", "dim"))
     if dry_run:
         parts.append(plain("Nothing was written (--dry-run).", "bold"))
@@ -333,9 +339,9 @@ def _kind_rows(folder: ImportedFolder) -> Iterator[list[object]]:
             yield [plain(f"  {name}", "dim"), plain(what)]
 
 
-def _left_out_rows(folder: ImportedFolder) -> Iterator[list[object]]:
+def _left_out_rows(files: Sequence[FileReport]) -> Iterator[list[object]]:
     """Yield the skipped files: failures first, then those never imported in one line."""
-    reports = [file for file in folder.files if file.reason and file.outcome != "read"]
+    reports = [file for file in files if file.reason and file.outcome != "read"]
     for file in sorted(reports, key=lambda file: not _is_problem(file)):
         if file.kind not in _HOUSEKEEPING:
             style = "red" if _is_problem(file) else "dim"
@@ -343,10 +349,10 @@ def _left_out_rows(folder: ImportedFolder) -> Iterator[list[object]]:
             yield [path, plain(one_line(file.reason, _REASON_CHARS))]
     rest = [file.path for file in reports if file.kind in _HOUSEKEEPING]
     if rest:
-        files = counted(len(rest), "file or directory", "files and directories")
+        number = counted(len(rest), "file or directory", "files and directories")
         names = ", ".join(one_line(path, _NAME_CHARS) for path in rest[:_EXAMPLES])
         more = ", …" if len(rest) > _EXAMPLES else ""
-        yield [plain(f"  {files}", "dim"), plain(f"never imported: {names}{more}")]
+        yield [plain(f"  {number}", "dim"), plain(f"never imported: {names}{more}")]
 
 
 def _is_problem(file: FileReport) -> bool:
@@ -382,7 +388,7 @@ def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, 
     """Build the data for `--json`, one entry per file."""
     return [
         {
-            "path": str(item.path),
+            "path": item.shown or str(item.path),
             "kind": "sillytavern" if item.kind == "folder" else item.kind or None,
             "title": item.title,
             "familiar": item.familiar or None,

@@ -204,7 +204,9 @@ def test_a_person_in_an_archive_is_asked_for_by_its_name(familiar, tmp_path) -> 
         archive.writestr("photo.jpg", b"\xff\xd8\xff")
     for command in ("import", "import-chat"):
         assert f"`familiar {command} {path} --me Ann`" in run(command, str(path)).stderr
-    found = data("import", str(path), "--me", "Ann")["items"][0]["results"][0]
+    (item,) = data("import", str(path), "--me", "Ann")["items"]
+    assert item["path"] == str(path)
+    (found,) = item["results"]
     assert [Path(one["file"]).name for one in found["files"]] == ["_chat.txt", "photo.jpg"]
 
 
@@ -375,6 +377,20 @@ def test_a_file_with_a_character_and_chats_makes_it_and_keeps_them(name) -> None
     said = [chat["channel"] for result in item["results"] for chat in result.get("chats", ())]
     assert len(said) == 1
     assert data("history", "show", "--channel", said[0])["turns"]
+
+
+def test_a_directory_of_such_files_makes_it_too_and_a_rehearsal_names_none(tmp_path) -> None:
+    place = tmp_path / "dump" / "ibis.json"
+    place.parent.mkdir()
+    place.write_bytes((SAMPLES / "character_ai.json").read_bytes())
+    tried = run("import", str(place.parent), "--dry-run")
+    assert ("Would make Ibis" in tried.stdout, "it was not imported" in tried.stderr) == (True,) * 2
+    assert f"`familiar import {place} --me Nell`" in tried.stderr
+    with zipfile.ZipFile(tmp_path / "dump.zip", "w") as archive:
+        archive.write(place, "chats/ibis.json")
+    result = run("import", str(tmp_path / "dump.zip"))
+    assert "Made Ibis" in result.stdout
+    assert f"'Nell' speaks in '{tmp_path / 'dump.zip'}'" in result.stderr
 
 
 def test_the_history_of_a_known_familiar_does_not_touch_its_card() -> None:

@@ -337,6 +337,10 @@ def test_a_chat_that_grew_adds_its_tail(folder) -> None:
     assert outcomes(answer)["chats/Mira/one.jsonl"] == "updated"
     with closing(HistoryStore(home() / "mira" / "history.db")) as store:
         assert words(store, "one") == [f"line {n}" for n in range(6)]
+    folder.chat("Mira", "one", *talk("Mira", 5))
+    page = bring(folder).stdout
+    assert "Followed:\n  chats/Mira/one.jsonl  1 turn withdrawn" in page
+    assert "Left out" not in page
 
 
 def test_json_is_one_envelope(full) -> None:

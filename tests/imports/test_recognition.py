@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import zipfile
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from familiar_cli.actions.bring.import_files import FileImporter, FileImportOptions
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports.what_is_it import explain_unknown, readings_of
+from tests.support.cards import png_card
+from tests.support.chats import HEAD, save, talk
+from tests.support.lorebooks import lore, world
+from tests.support.sillytavern import card, lived_in
 
 KEYS = st.sampled_from(
     (
@@ -58,3 +66,31 @@ def test_every_file_is_something_or_an_error(place, content, ending) -> None:
     error = explain_unknown(path)
     assert isinstance(error, FamiliarError)
     assert "nothing was imported" in str(error)
+
+
+def test_a_directory_is_read_by_what_its_files_hold(tmp_path) -> None:
+    place = tmp_path / "all"
+    lived_in(place / "tavern" / "default-user")
+    (place / "chats").mkdir()
+    for name in ("chats/talk.jsonl", "notes.jsonl"):
+        save(place / name, HEAD, *talk(2))
+    save(place / "reeds.lorebook", world(lore("Reeds")))
+    (place / "mira.jpg").write_bytes(png_card(card("Mira")))
+    (place / "lake.jpg").write_bytes(b"\xff\xd8\xff")
+    for path, name in ((tmp_path / "inner.zip", "notes.jsonl"), (place / "old.zip", "inner.zip")):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.write(place / "notes.jsonl", "notes.jsonl")
+            if name == "inner.zip":
+                archive.write(tmp_path / name, name)
+    with closing(FileImporter(tmp_path / "home", FileImportOptions(), print)) as importer:
+        items = {Path(i.shown or i.path): i.kind or i.left_out for i in importer.recognise([place])}
+    assert {path.relative_to(place).as_posix(): kind for path, kind in items.items()} == {
+        "tavern": "folder",
+        "mira.jpg": "card",
+        "reeds.lorebook": "lorebook",
+        "chats/talk.jsonl": "chat",
+        "notes.jsonl": "chat",
+        "old.zip/notes.jsonl": "chat",
+        "old.zip/inner.zip": "it is a zip archive in another one",
+        "lake.jpg": "files of this type are not imported",
+    }

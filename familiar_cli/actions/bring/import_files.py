@@ -104,6 +104,7 @@ class ImportItem(Struct):
         done: Reports, one for each familiar and form.
         error: Why it was not imported, or not completely.
         left_out: What it is, if it was left out on purpose.
+        shown: Its path, for people; in an archive, below that.
     """
 
     path: Path
@@ -115,6 +116,7 @@ class ImportItem(Struct):
     done: list[Done] = field(default_factory=list)
     error: errors.FamiliarError | None = None
     left_out: str = ""
+    shown: str = ""
 
     @property
     def problems(self) -> list[errors.FamiliarError]:
@@ -152,7 +154,7 @@ def _items_of(
 
 def _unknown_item(path: Path) -> ImportItem:
     """Return the item of a file that no importer takes: an error if it is damaged."""
-    if path.suffix.lower() not in what_is_it.CANDIDATES:
+    if not what_is_it.may_be_known(path):
         return ImportItem(path, left_out="files of this type are not imported")
     if recognition := what_is_it.what_is(path):
         return ImportItem(path, left_out=recognition.title)
@@ -212,6 +214,7 @@ class FileImporter:
         self._made: dict[str, Path] = {}
         self._report: OnProgress = _ignore
         self._scratch = ExitStack()
+        self._copies: dict[str, str] = {}
 
     def close(self) -> None:
         """Delete the temporary files: unpacked archives, and what a dry run made."""
@@ -230,16 +233,29 @@ class FileImporter:
     def _recognise_items(self, path: Path, kind: str) -> Iterator[ImportItem]:
         recognitions = what_is_it.readings_of(path)
         if recognitions and recognitions[0].kind == "archive":
-            try:
-                directory = what_is_it.unpack_archive(path, self._scratch)
-            except errors.FamiliarError as error:
-                yield ImportItem(path, error=error)
-                return
-            shown = self.options.typed.get(str(path), str(path))
-            copies = dict.fromkeys(map(str, directory.rglob("*")), shown)
-            self.options = replace(self.options, typed={**self.options.typed, **copies})
-            path, recognitions = directory, what_is_it.readings_of(directory)
-        yield from _items_of(path, recognitions, kind)
+            yield from self._items_packed(path, kind)
+            return
+        for item in _items_of(path, recognitions, kind):
+            if item.kind != "archive":
+                yield item
+            else:
+                yield from self._items_packed(item.path, kind)
+
+    def _items_packed(self, path: Path, kind: str) -> Iterator[ImportItem]:
+        try:
+            directory = what_is_it.unpack_archive(path, self._scratch)
+        except errors.FamiliarError as error:
+            yield ImportItem(path, error=error)
+            return
+        shown = self.options.typed.get(str(path), str(path))
+        copies = dict.fromkeys(map(str, (directory, *directory.rglob("*"))), shown)
+        self.options = replace(self.options, typed={**self.options.typed, **copies})
+        self._copies[str(directory)] = shown
+        for item in _items_of(directory, what_is_it.readings_of(directory), kind):
+            if item.kind == "archive":  # a bomb is made of archives in archives
+                item.kind, item.left_out = "", "it is a zip archive in another one"
+            self._name_archives(item)
+            yield item
 
     def run(self, item: ImportItem, report: OnProgress | None = None) -> None:
         """Import one item; an error is stored in it.
@@ -268,9 +284,39 @@ class FileImporter:
             try:
                 importers[form](item)
             except errors.FamiliarError as error:
+                self._name_archive(error)
                 if error.question:
                     raise
                 item.error = item.error or error
+        self._name_archives(item)
+
+    def _name_archives(self, item: ImportItem) -> None:
+        """Name the archive in results instead of the temporary directory of its files."""
+        item.shown = self._as_typed(str(item.path))
+        for number, done in enumerate(item.done if item.shown != str(item.path) else ()):
+            if isinstance(done, ImportedChats):
+                item.done[number] = self._chats_as_typed(done)
+
+    def _chats_as_typed(self, done: ImportedChats) -> ImportedChats:
+        for chat in done.chats:
+            chat.file = self._as_typed(chat.file)
+        failed, over = (
+            tuple(replace(one, file=self._as_typed(one.file)) for one in group)
+            for group in (done.failed, done.passed_over)
+        )
+        for one in (*failed, *over):
+            self._name_archive(one.error)
+        return replace(done, failed=failed, passed_over=over)
+
+    def _name_archive(self, error: errors.FamiliarError) -> None:
+        error.args = tuple(self._as_typed(str(text)) for text in error.args)
+        if error.hint:
+            error.hint = self._as_typed(error.hint)
+
+    def _as_typed(self, text: str) -> str:
+        for directory, archive in self._copies.items():
+            text = text.replace(directory, archive)
+        return text
 
     def _forms_of(self, item: ImportItem) -> list[str]:
         """Return the forms that a file has, in the order of their import.
@@ -481,8 +527,9 @@ class FileImporter:
     def _read_chats(
         self, item: ImportItem, familiar: Familiar, path: Path, reading: Reading
     ) -> ImportedChats:
-        is_only = list_familiars(self._home) == [item.familiar]
-        command = "familiar import" + ("" if is_only else f" --familiar {item.familiar}")
+        there = list_familiars(self._home)
+        is_said = item.familiar in there and len(there) > 1  # a dry run makes it again
+        command = "familiar import" + (f" --familiar {item.familiar}" if is_said else "")
         options = ChatImportOptions(
             reading,
             dry_run=self.options.dry_run,

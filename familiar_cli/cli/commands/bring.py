@@ -208,8 +208,10 @@ def _report_items(out: Output, items: Sequence[ImportItem], *, dry_run: bool) ->
     """
     from familiar_cli.pages.bring_pages import import_page, items_data, warnings_of
 
-    data = {"items": items_data(items, dry_run=dry_run), "dry_run": dry_run}
     errors = [error for item in items if item.error for error in item.problems]
+    for error in errors if any(item.done for item in items) else ():  # something was
+        error.args = (str(error).replace("; nothing was imported", "; it was not imported"),)
+    data = {"items": items_data(items, dry_run=dry_run), "dry_run": dry_run}
     out.warn(*warnings_of(items))
     if errors and not any(item.done for item in items):
         is_alone, code = len(errors) == 1, errors[0].exit_code

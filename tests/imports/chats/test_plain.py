@@ -40,6 +40,12 @@ def test_a_long_line_of_our_own_is_read_and_one_too_long_is_named_once(
     assert [skip.line for chat in chats for skip in chat.skipped] == [4]
 
 
+def test_without_names_the_roles_name_the_speakers(store, tmp_path) -> None:
+    lines = [line(), line("Hello.", "assistant")]
+    chat = only(bring(store, save(tmp_path / "c.jsonl", *lines), dry_run=True))
+    assert {(one.name, one.role) for one in chat.speakers} == {("", "me"), ("", "familiar")}
+
+
 def test_every_key_has_its_meaning(store, tmp_path) -> None:
     who = {"platform": "discord", "user_id": "7", "username": "rob", "display_name": "Robin"}
     lines = [line(author=who, modality="voice", partial=True), line("b", "system", hidden=False)]
