@@ -46,6 +46,7 @@ _APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFO
 # ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION: on Windows a virus scanner or
 # an editor holds a file for a moment.
 _HELD_FOR_A_MOMENT: Final = {5, 32, 33}
+_LITTLE_BYTES: Final = 65_536  # with so little room, a disk is full
 _MAX_PATH_CHARS: Final = 248  # limit of a directory path; 260 for a file
 TOO_LONG: Final = "Windows allows 259 (MAX_PATH) unless long paths are enabled"
 _WAITS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -583,6 +584,26 @@ def _is_held(error: OSError) -> bool:
 def is_disk_full(error: OSError) -> bool:
     """Tell whether a write failed for lack of disk space or quota."""
     return error.errno in {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+def write_hint(code: int | None) -> str:
+    """Say what helps against a system error of writing."""
+    if code in {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}:
+        return "The disk is full: free some space on it, then try again."
+    if code == errno.EROFS:
+        return "The disk is read-only: make it writable, or use another one."
+    return "Check the permissions of the file and its directory."
+
+
+def refusal_of_disk(path: str | os.PathLike[str]) -> int:
+    """Return why nothing can be written at a path, where no error has told: an `errno`."""
+    with suppress(OSError, AttributeError):  # Windows has no `statvfs`
+        disk = os.statvfs(path)
+        if disk.f_flag & os.ST_RDONLY:
+            return errno.EROFS
+        if disk.f_bavail * disk.f_frsize < _LITTLE_BYTES:
+            return errno.ENOSPC
+    return errno.EACCES
 
 
 def why(error: OSError) -> str:

@@ -5,6 +5,7 @@ It loads `sqlite3`, so modules that may never open a database import it late.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import weakref
@@ -15,7 +16,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from familiar_cli.base.files import ON_WINDOWS, OWNER_ONLY, check_own, status_of
+from familiar_cli.base.files import (
+    ON_WINDOWS,
+    OWNER_ONLY,
+    check_own,
+    refusal_of_disk,
+    status_of,
+    write_hint,
+)
 
 _PRIMARY: Final = 0xFF  # the primary code is the low byte of an extended result code
 _VALUES: Final = 500  # parameters per statement; SQLite may be built with a limit of 999
@@ -43,8 +51,7 @@ _FAULTS: Final = {
 _NOT_OURS: Final = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 _HINTS: Final = {
     Fault.locked: "Try again when the other process has finished.",
-    Fault.full: "Free some space on the disk and try again.",
-    Fault.read_only: "Check the permissions of the file and its directory.",
+    Fault.full: write_hint(errno.ENOSPC),
 }
 
 
@@ -200,6 +207,17 @@ def rows_among(
     )
 
 
+def copy_into_memory(source: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a copy that can be written, of a database on a disk that cannot."""
+    copy = connect(":memory:", 0)
+    try:
+        source.backup(copy)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
 def fault_of(error: BaseException) -> Fault:
     """Classify an SQLite error."""
     if "decode to UTF-8" in str(error):  # Python's own error, without an SQLite code
@@ -219,6 +237,8 @@ def is_unwritable(error: BaseException) -> bool:
     return fault_of(error) in {Fault.read_only, Fault.full} or code == sqlite3.SQLITE_IOERR
 
 
-def hint_for(fault: Fault, otherwise: str) -> str:
-    """Return the hint for `fault`, or `otherwise` if only the caller knows."""
+def hint_for(fault: Fault, otherwise: str, directory: Path) -> str:
+    """Return the hint for `fault` in a directory, or `otherwise` if only the caller knows."""
+    if fault is Fault.read_only:
+        return write_hint(refusal_of_disk(directory))
     return _HINTS.get(fault, otherwise)

@@ -25,7 +25,15 @@ from itertools import chain
 from typing import BinaryIO, Final
 
 from familiar_cli.base import errors
-from familiar_cli.base.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why
+from familiar_cli.base.files import (
+    TEMP_PREFIX,
+    Disk,
+    SharedDisk,
+    is_disk_full,
+    open_patiently,
+    why,
+    write_hint,
+)
 from familiar_cli.base.text import shorten_list
 from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 from familiar_cli.store.journal.repository import translate_errors
@@ -216,8 +224,8 @@ class BundleFolder:
         except OSError as error:
             raise errors.RemoteRefusedError(
                 f"'dir:{self.path}' could not be written: {why(error)}; its contents are unchanged",
-                hint="Free some space or check its permissions. Nothing is lost: the next "
-                "`familiar sync` sends everything.",
+                hint=f"{write_hint(error.errno)} Nothing is lost: the next `familiar sync` sends "
+                "everything.",
             ) from error
         proof = self._signing.fingerprint() if self.signs else ""
         bundle = BundleFile(name, size, header, self.seals, proof)

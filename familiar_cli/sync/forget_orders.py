@@ -22,7 +22,15 @@ from msgspec import Struct, to_builtins
 from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig
 from familiar_cli.base.config.settings import all_settings, parse, read_text
 from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, LockedError
-from familiar_cli.base.files import locked, read_plain, read_record, remove, why, write_own
+from familiar_cli.base.files import (
+    locked,
+    read_plain,
+    read_record,
+    remove,
+    why,
+    write_hint,
+    write_own,
+)
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.attachments import remove_unmentioned
@@ -369,8 +377,7 @@ def _only_one_order(paths: FamiliarPaths) -> Iterator[None]:
     except OSError as error:
         raise FamiliarError(
             f"{str(paths.root)!r} cannot be written to: {why(error)}",
-            hint="Check its permissions, and whether the disk is full or read-only. What was begun "
-            "is completed by the next command.",
+            hint=f"{write_hint(error.errno)} What was begun is completed by the next command.",
         ) from error
 
 

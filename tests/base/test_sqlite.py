@@ -126,7 +126,7 @@ def test_a_mistake_in_sql_is_no_fault_of_the_disk(connection) -> None:
     with pytest.raises(sqlite3.Error) as caught:
         connection.execute("SELECT nothing FROM nowhere")
     assert fault_of(caught.value) is Fault.other
-    assert hint_for(fault_of(caught.value), "Ask somebody.") == "Ask somebody."
+    assert hint_for(fault_of(caught.value), "Ask somebody.", Path()) == "Ask somebody."
 
 
 def test_every_transaction_that_writes_begins_in_one_module() -> None:

@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 
+from familiar_cli.base.errors import ConfigError
 from tests.support.cards import as_json, v3
 from tests.support.cases import IS_NIGHT, each
 from tests.support.lorebooks import book_entry
@@ -136,6 +137,8 @@ def test_a_full_disk(name, disk, cards) -> None:
     if result.exit_code == 0:  # it needed no room at all
         return
     assert is_one_clear_error(result), (result.output, result.exception)
+    assert "ermissions" not in result.stderr
+    assert result.exit_code != ConfigError.exit_code
     assert contents(disk) == before
     (disk / "filler").unlink()
     assert run("status").exit_code == 0
@@ -149,6 +152,8 @@ def test_a_read_only_disk(name, disk, cards) -> None:
         result = run(*words(name, disk, cards))
         assert result.exit_code != 0
         assert is_one_clear_error(result), (result.output, result.exception)
+        assert "ermissions" not in result.stderr
+        assert result.exit_code != ConfigError.exit_code
         assert contents(disk) == before
     finally:
         subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
@@ -169,6 +174,9 @@ READS = (
     ("ask", "Hello", "--dry-run"),
     ("memory", "write", "notes.md", "x", "--dry-run"),
     ("doctor",),
+    ("search", "Hello"),
+    ("history", "search", "Hello"),
+    ("graph", "Nela"),
 )
 
 
@@ -188,6 +196,8 @@ def test_what_only_reads_works_on_a_read_only_disk(argv, disk, tmp_path) -> None
 def test_a_home_on_a_full_disk_is_shown_and_backed_up(disk, tmp_path) -> None:
     fill(disk)
     assert "Hello" in run("history", "show").stdout
+    assert "Hello" in run("search", "hello").stdout
+    assert "Hello" in run("history", "search", "hello").stdout
     assert run("backup", str(tmp_path / "copy")).exit_code == 0
     assert run("restore", str(tmp_path / "copy"), "--home", str(tmp_path / "new")).exit_code == 0
     assert "Hello" in run("history", "show", "--home", str(tmp_path / "new")).stdout

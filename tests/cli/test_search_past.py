@@ -187,3 +187,15 @@ def test_what_the_writer_has_read_is_searched_with_past_alone(ada) -> None:
 
 def test_nothing_found_names_the_way_to_the_past(ada) -> None:
     assert "--past searches" in run("search", "zeppelin").stderr
+
+
+def test_only_the_memories_are_said_to_lack_the_words(tmp_path, monkeypatch) -> None:
+    live("ada", lost="# Lost\n\nA parasol.\n")
+    embedder = WordEmbedder(alike=[("umbrella", "parasol")])
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(embedder))
+    assert run("index", "build").exit_code == 0
+    assert "None of these memories" in run("search", "umbrella").stderr
+    bring(tmp_path, "train", "I lost my green umbrella.", "Oh.", "--me", "Robin")
+    told = run("search", "umbrella", "--all").stderr
+    assert "None of these" not in told
+    assert "No memory among these contains a word" in told

@@ -14,7 +14,7 @@ from familiar_cli.actions.people.people import find_person
 from familiar_cli.base.config.settings import read_text
 from familiar_cli.base.errors import ConflictError, NotFoundError, RefusedError
 from familiar_cli.base.files import read_plain, write_whole
-from familiar_cli.base.text import bare_lines
+from familiar_cli.base.text import bare_lines, typed
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import Viewer
@@ -155,7 +155,7 @@ def forget_person(
         who = "you, whose familiar this is" if owner == me else f"{owner.name}, an owner of it"
         raise RefusedError(
             f"That is {who}; nothing was changed",
-            hint=f"To remove everything, delete {str(familiar.paths.root)!r}.",
+            hint=f"To remove everything, delete {typed(str(familiar.paths.root))}.",
         )
     others = [familiar.turn_number(name) for name in turns]
     names = [

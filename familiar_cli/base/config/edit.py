@@ -18,8 +18,8 @@ from familiar_cli.base import files
 from familiar_cli.base.config import settings
 from familiar_cli.base.config.schema import CharacterConfig
 from familiar_cli.base.config.values import Setting, Value, switched, value_problem
-from familiar_cli.base.errors import ConfigError, ConflictError, NotFoundError
-from familiar_cli.base.files import read_plain, write_whole
+from familiar_cli.base.errors import ConfigError, ConflictError, FamiliarError, NotFoundError
+from familiar_cli.base.files import read_plain, write_hint, write_whole
 from familiar_cli.base.text import unified
 
 _LOCK_WAIT_S = 10.0
@@ -129,7 +129,8 @@ def write_new(path: Path, values: Mapping[str, Value] | None = None) -> None:
 
     Raises:
         ConflictError: There is one already; it is unchanged.
-        ConfigError: A key or value is not allowed, or the file cannot be written.
+        ConfigError: A key or value is not allowed.
+        FamiliarError: The file cannot be written.
     """
     text = new_config(values)
     with locked(path):
@@ -317,7 +318,7 @@ def locked(path: Path) -> Iterator[None]:
 
     Raises:
         LockedError: Another process has been changing it for too long.
-        ConfigError: The system denied the change.
+        FamiliarError: The system denied the change.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -325,7 +326,6 @@ def locked(path: Path) -> Iterator[None]:
             yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ConfigError(
-            f"{str(path)!r} could not be changed: {reason}",
-            hint="Check the permissions of the file and its directory.",
+        raise FamiliarError(
+            f"{str(path)!r} could not be changed: {reason}", hint=write_hint(error.errno)
         ) from error

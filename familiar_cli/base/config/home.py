@@ -184,7 +184,10 @@ def list_familiars(home: Path) -> list[str]:
             if not entry.name.startswith(".") and _is_familiar(entry)
         )
     except OSError as error:
-        raise _home_unusable(home, "read", error) from error
+        raise errors.ConfigError(
+            f"{str(home)!r} cannot be read: {error.strerror or error}",
+            hint="Check its permissions, or choose another directory with --home.",
+        ) from error
     _close_to_others(home, items)
     return items
 
@@ -309,21 +312,17 @@ def choose_familiar(home: Path, name: str) -> FamiliarPaths:
 
     Raises:
         NotFoundError: No such familiar; the choice is unchanged.
-        ConfigError: The choice cannot be written; it is unchanged.
+        FamiliarError: The choice cannot be written; it is unchanged.
     """
     paths = _find_familiar(home, name)
     try:
         files.write_whole(home / CHOSEN_FILE, name + "\n")
     except OSError as error:
-        raise _home_unusable(home, "written to", error) from error
+        raise errors.FamiliarError(
+            f"{str(home)!r} cannot be written to: {error.strerror or error}; nothing was changed",
+            hint=files.write_hint(error.errno),
+        ) from error
     return paths
-
-
-def _home_unusable(home: Path, what: str, error: OSError) -> errors.ConfigError:
-    return errors.ConfigError(
-        f"{str(home)!r} cannot be {what}: {error.strerror or error}",
-        hint="Check its permissions, or choose another directory with --home.",
-    )
 
 
 def _find_familiar(home: Path, name: str) -> FamiliarPaths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,7 +22,14 @@ from familiar_cli.pages.page import IndentedPart, PagePart, Words, local_time, m
 from familiar_cli.store import fts
 from familiar_cli.store.fts import match_spans
 from familiar_cli.store.memory.layout import LORE_DIR, told_path
-from familiar_cli.store.search.types import Hit, SearchResult, Signals, options_from
+from familiar_cli.store.search.types import (
+    BY_MEANING,
+    MEMORIES_BY_MEANING,
+    Hit,
+    SearchResult,
+    Signals,
+    options_from,
+)
 
 if TYPE_CHECKING:
     from familiar_cli.actions.memory.search import PastHit, PastSearchResult
@@ -66,12 +74,8 @@ def search_page(
         unwritten: The turns are not in memory yet.
         kept_back: Why entries of lorebooks are in no prompt now, by path.
     """
-    every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
-    best = sorted(every, key=lambda hit: -hit.score)[:k]
-    if said and said.hits and all(isinstance(hit, Hit) for hit in best):
-        best[-1:] = said.hits[:1]
     page: list[PagePart] = []
-    for number, hit in enumerate(best):
+    for number, hit in enumerate(_best_hits(found, said, k)):
         if lines:
             page.append(plain(f"{_address(hit)}:{one_line(hit.text, 10_000)}"))
         else:
@@ -82,6 +86,17 @@ def search_page(
         if explain and isinstance(hit, Hit):
             page.append(IndentedPart(plain(_signals(hit.signals), "dim")))
     return page
+
+
+def _best_hits(
+    found: SearchResult | None, said: PastSearchResult | None, k: int
+) -> list[Hit | PastHit]:
+    """Return the `k` best of memory and of past turns; a turn is among them, if there is one."""
+    every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
+    best = sorted(every, key=lambda hit: -hit.score)[:k]
+    if said and said.hits and all(isinstance(hit, Hit) for hit in best):
+        best[-1:] = said.hits[:1]
+    return best
 
 
 def search_data(
@@ -277,8 +292,12 @@ def search(
     is_told = unwritten and as_ is None  # others hear no count of what they may not see
     out.answer(data | {"unwritten": unwritten} if is_told else data, page)
     if result:
-        has_turns = bool(unwritten and said and said.hits)
-        _tell(out, result, min_score, has_turns=has_turns, is_all=all_)
+        are_turns = bool(said and said.hits)
+        memories = any(isinstance(hit, Hit) for hit in _best_hits(result, said, k))
+        caution = MEMORIES_BY_MEANING if are_turns else BY_MEANING
+        notes = (caution if memories and result.caution else "", *result.notes)
+        has_turns = bool(unwritten and are_turns)
+        _tell(out, replace(result, notes=notes), min_score, has_turns=has_turns, is_all=all_)
         _catch_up(out, familiar, result)
     if is_told:
         turns = counted(unwritten, "turn is", "turns are")
@@ -320,7 +339,7 @@ def _above(min_score: float) -> str:
 def _tell(
     out: Output, found: SearchResult, min_score: float, *, has_turns: bool, is_all: bool
 ) -> None:
-    notes = filter(None, (found.caution, *found.notes))
+    notes = filter(None, found.notes)
     out.note(*(note if note.endswith(".") else f"{note}." for note in notes))
     if found.hint:
         out.note(f"hint: {hint_sentence(found.hint)}")
@@ -337,9 +356,11 @@ def _catch_up(out: Output, familiar: Familiar, found: SearchResult) -> None:
     if found.direct or not (found.waiting and familiar.finder.embedder.embedder):
         return
     from familiar_cli.store.search.build import SOME
+    from familiar_cli.store.search.schema import IndexUnusableError
 
     try:
-        familiar.index.embed_waiting(familiar.finder.embedder.embedder, at_most=SOME)
+        with suppress(IndexUnusableError):  # what was found is as good; the next search tries again
+            familiar.index.embed_waiting(familiar.finder.embedder.embedder, at_most=SOME)
     except FamiliarError as error:
         if not any(str(error) in note for note in found.notes):
             out.warn(str(error))

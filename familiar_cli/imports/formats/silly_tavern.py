@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
-from familiar_cli.base.text import fold
+from familiar_cli.base.text import fold, typed
 from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.base.who.identity import CHARACTERS
 from familiar_cli.imports import contract, conversation
@@ -325,7 +325,7 @@ def choose_persona(
     if name and not called:
         raise NotFoundError(
             f"{origin!r} holds no persona called {name!r}; it has {listed}",
-            hint=f"Try `--name {personas[0].name!r}`.",
+            hint=f"Try `--name {typed(personas[0].name)}`.",
         )
     if len(called) == 1 or len(personas) == 1:
         return (called or personas)[0]
@@ -334,7 +334,7 @@ def choose_persona(
     if len(chosen) != 1:
         raise UsageError(
             f"{origin!r} holds several personas, and does not say which one is selected: {listed}",
-            hint=f"Choose one: `--name {personas[0].name!r}`.",
+            hint=f"Choose one: `--name {typed(personas[0].name)}`.",
         )
     return chosen[0]
 

@@ -9,13 +9,15 @@ understood, or found, without its neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
-from familiar_cli.base.sqlite import rows_among, transaction
+from familiar_cli.base.sqlite import copy_into_memory, is_unwritable, rows_among, transaction
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store import fts
@@ -25,8 +27,6 @@ from familiar_cli.store.history.events import parts_condition as in_past
 from familiar_cli.store.history.rows import SELECTED, Turn, to_turn, unpack
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from familiar_cli.store.history.schema import HistoryFile
 
     OnProgress = Callable[[int, int], None]
@@ -84,8 +84,7 @@ def search(
     target = fts.match_any(query)
     if target is None:
         return []
-    with history.use(create=False) as connection:
-        catch_up(connection, on_progress)
+    with _use_words(history, on_progress) as (connection, _):
         rows = _ranked_rows(connection, target, span, max(limit, 0)) if is_ready(connection) else []
     turns = [(to_turn(row[:-1]), -row[-1]) for row in rows]
     return [
@@ -125,6 +124,29 @@ def catch_up(
         if last - start > _PAGE:
             on_progress(done - start, last - start)
     return int(last - done)
+
+
+@contextmanager
+def _use_words(
+    history: HistoryFile,
+    on_progress: OnProgress = lambda _done, _all: None,
+    *,
+    within_s: float | None = None,
+) -> Iterator[tuple[sqlite3.Connection, int]]:
+    """Yield the history with its full-text table, and how many turns that lacks.
+
+    Where nothing can be written, both are a copy in memory.
+    """
+    with ExitStack() as stack:
+        connection = stack.enter_context(history.use(create=False))
+        try:
+            missing = catch_up(connection, on_progress, within_s=within_s)
+        except sqlite3.Error as error:
+            if not is_unwritable(error):
+                raise
+            connection = stack.enter_context(closing(copy_into_memory(connection)))
+            missing = catch_up(connection, on_progress, within_s=within_s)
+        yield connection, missing
 
 
 def index_words(history: HistoryFile, on_progress: OnProgress = lambda _done, _all: None) -> None:
@@ -424,8 +446,7 @@ def recall(
     target = fts.match_any(fts.bounded_query(query))
     if target is None and near is None and not wide and not cited:
         return Recollection()
-    with history.use(create=False) as connection:
-        missing = catch_up(connection, within_s=within_s)
+    with _use_words(history, within_s=within_s) as (connection, missing):
         condition = _condition(connection, channel_id, here, viewer, before_id)
         condition = _narrowed(condition, between_ms, only_people=only_people)
         visible = _visible_turns(connection, viewer) if is_ready(connection) else None

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError
-from familiar_cli.base.files import Disk, is_plain, remove, why
+from familiar_cli.base.files import Disk, is_plain, remove, why, write_hint
 from familiar_cli.base.sqlite import transaction
 from familiar_cli.base.times.clock import now
 from familiar_cli.store.history.rows import COLUMNS, DamagedRowError, to_turn
@@ -306,7 +306,7 @@ def salvage(path: Path, *, dry_run: bool = False) -> SalvageResult:
     except OSError as error:
         raise FamiliarError(
             f"The history {str(path)!r} cannot be salvaged: {why(error)}; nothing was changed",
-            hint="Check the free disk space and the permissions.",
+            hint=write_hint(error.errno),
         ) from error
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.base.files import is_plain
+from familiar_cli.base.files import is_plain, write_hint
 from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, is_unwritable, transaction
 from familiar_cli.base.text import one_line, typed
 from familiar_cli.base.times.clock import stopwatch_s
@@ -359,7 +359,8 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise _damaged_history(path, error) from error
     except OSError as error:
         raise FamiliarError(
-            f"The history {str(path)!r} cannot be used: {error.strerror or error}", hint=_HINT
+            f"The history {str(path)!r} cannot be used: {error.strerror or error}",
+            hint=write_hint(error.errno),
         ) from error
 
 
@@ -376,7 +377,8 @@ def _error_for(error: sqlite3.Error, path: Path) -> FamiliarError:
     if fault is Fault.damaged:
         return _damaged_history(path, error)
     return FamiliarError(
-        f"The history {str(path)!r} cannot be used: {error}", hint=hint_for(fault, _HINT)
+        f"The history {str(path)!r} cannot be used: {error}",
+        hint=hint_for(fault, _HINT, path.parent),
     )
 
 

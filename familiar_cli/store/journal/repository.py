@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.base.files import TEMP_PREFIX, Disk, read_plain
+from familiar_cli.base.files import TEMP_PREFIX, Disk, read_plain, write_hint
 from familiar_cli.base.text import bare_lines, one_line, slugify
 from familiar_cli.base.times.clock import since_1970
 from familiar_cli.store.journal import objects
@@ -645,5 +645,5 @@ def translate_errors(path: str) -> Iterator[None]:
         raise FamiliarError(
             f"The journal {path!r} could not be written: {error.strerror or error};"
             " no memory was changed",
-            hint="Free some space, or check its permissions; then try again.",
+            hint=write_hint(error.errno),
         ) from error

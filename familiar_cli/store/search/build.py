@@ -163,6 +163,17 @@ class EmbeddingIndex:
                 write_whole(self.directory / ".gitignore", "*\n", durable=False)
         return answer
 
+    def read(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Like `use`; where nothing can be written, `action` changes a copy in memory."""
+        try:
+            return self.use(action)
+        except IndexUnusableError as error:
+            copy = schema.copy_if_unwritable(self.directory, error)
+            if copy is None:
+                raise
+        with contextlib.closing(copy):
+            return action(copy)
+
     def refresh(
         self, progress: Progress | None = None, *, within_s: float | None = None
     ) -> RefreshResult:
@@ -213,6 +224,8 @@ class EmbeddingIndex:
                 return self.use(lambda c: self._embed(c, embedder, at_most, progress))
         except LockedError:
             return Embedded(waiting=self.use(count_waiting), busy=True)
+        except OSError as error:  # of the lock
+            raise schema.unwritable_index(self.directory, error) from error
 
     def embed_newest(self, connection: sqlite3.Connection, embedder: Embedder) -> None:
         """Compute vectors for the newest lines, at most a batch, so that a question finds them.
@@ -258,7 +271,7 @@ class EmbeddingIndex:
         """Return the state of the index without changing anything."""
         if not is_plain(self.directory / schema.FILE):
             return IndexStatus(exists=False)
-        return self.use(self._status)
+        return self.read(self._status)
 
     def clear(self) -> bool:
         """Delete the index; tell whether there was one. The next search rebuilds it."""
@@ -625,7 +638,7 @@ def find_pins(
         return Pins()
     until_s = None if within_s is None else stopwatch_s() + within_s
     try:
-        fresh, known, left = index.use(lambda c: _refresh_and_read(index, c, refresh_s))
+        fresh, known, left = index.read(lambda c: _refresh_and_read(index, c, refresh_s))
     except IndexUnusableError:
         return pins_in_files(index.store, within_s=within_s)
     known |= dict.fromkeys(left, _UNKNOWN)

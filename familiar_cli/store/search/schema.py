@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
 from familiar_cli.base import sqlite
 from familiar_cli.base.errors import FamiliarError, LockedError
-from familiar_cli.base.files import TEMP_PREFIX, check_own, locked, remove, status_of
+from familiar_cli.base.files import TEMP_PREFIX, check_own, locked, remove, status_of, write_hint
 from familiar_cli.base.sqlite import IdleConnection
 from familiar_cli.base.text import bare_lines
 from familiar_cli.store.fts import TOKENIZER
@@ -148,14 +148,33 @@ def use_index(
         raise IndexUnusableError(
             f"The index in {str(directory)!r} cannot be used: {error}; memory is untouched",
             hint=sqlite.hint_for(
-                sqlite.fault_of(error), "Try again, or delete it: `familiar index clear`."
+                sqlite.fault_of(error),
+                "Try again, or delete it: `familiar index clear`.",
+                directory,
             ),
         ) from error
     except OSError as error:
-        raise IndexUnusableError(
-            f"The index in {str(directory)!r} cannot be written: {error.strerror or error}",
-            hint="Check the permissions of the directory; memory is untouched.",
-        ) from error
+        raise unwritable_index(directory, error) from error
+
+
+def unwritable_index(directory: Path, error: OSError) -> IndexUnusableError:
+    """Return our error for a system error of writing the index."""
+    return IndexUnusableError(
+        f"The index in {str(directory)!r} cannot be written: {error.strerror or error}; "
+        "memory is untouched",
+        hint=write_hint(error.errno),
+    )
+
+
+def copy_if_unwritable(directory: Path, error: IndexUnusableError) -> sqlite3.Connection | None:
+    """Return a copy in memory of an index on a disk that lets nothing be written."""
+    path, cause = directory / FILE, error.__cause__
+    if cause is None or not sqlite.is_unwritable(cause) or not path.is_file():
+        return None
+    address = f"{path.absolute().as_uri()}?immutable=1"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as fixed:
+        return None if _why_old(_read_all_meta(fixed)) else sqlite.copy_into_memory(fixed)
+    return None
 
 
 def _attempt_once(

@@ -95,7 +95,7 @@ def _find_lines(
     if options.method == "grep":
         return SearchResult("grep", query, hits.find_in_files(index.store, query, options))
     try:
-        return index.use(
+        return index.read(
             lambda c: _answer_query(index, c, query, options, opened, progress=progress)
         )
     except IndexUnusableError as error:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.base.errors import LockedError
-from familiar_cli.base.files import check_own, locked, remove
+from familiar_cli.base.files import check_own, locked, remove, write_hint
 from familiar_cli.base.text import digest_of
 from familiar_cli.store.fts import words
 from familiar_cli.store.search import token_vectors
@@ -281,7 +281,7 @@ class TurnVectors:
             raise IndexUnusableError(
                 f"Vectors of turns cannot be written to {str(self.directory)!r}: "
                 f"{error.strerror or error}",
-                hint="Check the free disk space and the permissions; the history is untouched.",
+                hint=f"{write_hint(error.errno)} The history is untouched.",
             ) from error
 
     def through_id(self, embedder: Embedder, texts_after: TextsAfter) -> int:

@@ -226,6 +226,10 @@ BY_MEANING: Final = (
     "None of these memories contains a word of the query; they are the nearest by meaning."
 )
 
+MEMORIES_BY_MEANING: Final = (
+    "No memory among these contains a word of the query; those shown are the nearest by meaning."
+)
+
 
 class WordIndex(Protocol):
     """An index, as what changes files sees it."""

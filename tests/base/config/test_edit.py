@@ -15,7 +15,13 @@ from familiar_cli.base.config import edit
 from familiar_cli.base.config.edit import new_config, set_values, unset_values, write_new
 from familiar_cli.base.config.settings import all_settings, load_config
 from familiar_cli.base.config.values import value_problem
-from familiar_cli.base.errors import ConfigError, ConflictError, LockedError, NotFoundError
+from familiar_cli.base.errors import (
+    ConfigError,
+    ConflictError,
+    FamiliarError,
+    LockedError,
+    NotFoundError,
+)
 from tests.support.cases import each
 
 COMMENTED = """\
@@ -222,7 +228,7 @@ def test_another_writer_is_waited_for_and_then_named(path, monkeypatch) -> None:
 
 def test_a_directory_that_cannot_be_made_is_an_error_and_no_traceback(tmp_path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(ConfigError, match="could not be changed"):
+    with pytest.raises(FamiliarError, match="could not be changed"):
         set_values(tmp_path / "file" / "character.toml", {"name": "b"})
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from familiar_cli.base import files
 from familiar_cli.base.config import home as homes
-from familiar_cli.base.errors import ConfigError, NotFoundError, RefusedError, UsageError
+from familiar_cli.base.errors import FamiliarError, NotFoundError, RefusedError, UsageError
 from tests.support.cases import each
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def test_a_home_that_is_not_there_has_none(tmp_path) -> None:
 def test_a_choice_that_cannot_be_written_down_is_an_error_and_no_traceback(tmp_path) -> None:
     live_in(tmp_path, "ada")
     (tmp_path / homes.CHOSEN_FILE).mkdir()
-    with pytest.raises(ConfigError, match="cannot be written to"):
+    with pytest.raises(FamiliarError, match="cannot be written to"):
         homes.choose_familiar(tmp_path, "ada")
     assert sorted(path.name for path in tmp_path.iterdir()) == [homes.CHOSEN_FILE, "ada"]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, LockedError, NotFoundError, RefusedError
-from familiar_cli.base.files import Disk, locked, read_plain, status_of, write_own
+from familiar_cli.base.files import Disk, locked, read_plain, status_of, write_hint, write_own
 from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.base.times import clock
 from familiar_cli.store.memory.layout import RUN_ID, is_hidden
@@ -467,7 +467,7 @@ def hold_lock(lock_path: Path, timeout_s: float) -> Iterator[None]:
             raise FamiliarError(
                 f"{str(lock_path.parent)!r} cannot be written to: {error.strerror or error};"
                 " nothing was changed",
-                hint="Check its permissions, and whether the disk is full or read-only.",
+                hint=write_hint(error.errno),
             ) from error
         _sign_lock(lock_path)
         stack.callback(_unsign_lock, lock_path)

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError, LimitError, TooManyResultsError, UsageError
 from familiar_cli.base.files import patiently, stamp_of
-from familiar_cli.base.text import digest_of
+from familiar_cli.base.text import digest_of, typed
 from familiar_cli.base.times.clock import stopwatch_s, wall_ns
 from familiar_cli.store.memory.store.files import (
     MAX_READ_BYTES,
@@ -438,7 +438,7 @@ def _compile_pattern(pattern: str, *, case_insensitive: bool) -> regex.Pattern[s
     except regex.error as error:
         raise UsageError(
             f"{pattern!r} is not a regular expression: {error}",
-            hint=f"To search for this exact text, write {re.escape(pattern)!r}.",
+            hint=f"To search for this exact text, write {typed(re.escape(pattern))}.",
         ) from error
     except ValueError as error:  # flags that exclude each other
         raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -135,3 +136,12 @@ def test_what_may_not_be_read_is_told_of() -> None:
     finally:
         (base / "memory" / "locked").chmod(0o700)
         shutil.rmtree(base)
+
+
+def test_what_a_hint_says_to_type_finds_the_text(tmp_path) -> None:
+    store = MemoryStore(tmp_path)
+    store.write_file("a.md", "a (b\\ c\n")
+    with pytest.raises(FamiliarError) as caught:
+        store.search("(b\\ c")
+    (pattern,) = shlex.split((caught.value.hint or "").partition("write ")[2].removesuffix("."))
+    assert [hit.line for hit in store.search(pattern).hits] == [1]
