@@ -290,8 +290,11 @@ def _is_admitted(trust: Mapping[str, Trust], instance: str) -> bool:
     return trust.get(instance, Trust.known) in {Trust.known, Trust.new}
 
 
-Choice = Literal["ours", "theirs", "merged"]
-"""Keep the file as it is; use the other version where the two differ; or keep both."""
+Choice = Literal["ours", "theirs", "merged", "file", "copy"]
+"""The version of this machine, or of the other one, where the two differ; both; or by its place.
+
+Where neither is of this machine, the file counts as ours.
+"""
 
 
 class OpenConflict(Struct, frozen=True):
@@ -378,14 +381,14 @@ def resolve(
         ConflictError: A file was changed meanwhile; nothing was changed.
     """
     if path is not None:
-        found = _select_conflicts(familiar.memory, path, choice)
+        found = _select_conflicts(familiar, path, choice)
         after = [_chosen_content(familiar, one, choice) for one in found]
         return _settle_all(familiar.memory, found, after, choice, dry_run=dry_run)
     settled: list[tuple[_Sides, bytes | None]] = []
     errors: dict[str, FamiliarError] = {}
-    for copy in [one.conflict.copy for one in _select_conflicts(familiar.memory, None, "ours")]:
+    for copy in [one.conflict.copy for one in _select_conflicts(familiar, None, "file")]:
         try:
-            (one,) = _select_conflicts(familiar.memory, copy, choice, among_all=True)
+            (one,) = _select_conflicts(familiar, copy, choice, among_all=True)
             settled.append((one, _chosen_content(familiar, one, choice)))
         except (RefusedError, UsageError) as error:
             errors[copy] = error
@@ -401,7 +404,7 @@ def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
 
     Raises as `resolve` does.
     """
-    (one,) = _one(_select_conflicts(familiar.memory, path, "merged"))
+    (one,) = _one(_select_conflicts(familiar, path, "merged"))
     return one.conflict.copy, _text(one, _chosen_content(familiar, one, "merged") or b"")
 
 
@@ -418,12 +421,20 @@ def resolve_by_hand(
             f"The text is empty; {path!r} is as it was and still in conflict",
             hint=f"Run `familiar sync resolve {typed(path)} --edit` again.",
         )
-    sides = _one(_select_conflicts(familiar.memory, path, "merged"))
+    sides = _one(_select_conflicts(familiar, path, "merged"))
     return _settle_all(familiar.memory, sides, [text.encode()], "edit", dry_run=dry_run)
 
 
+def _version(familiar: Familiar, conflict: Conflict, choice: Choice) -> Choice:
+    """Return where the chosen version is: in the file, in the copy, or in both."""
+    if choice in {"ours", "theirs"}:
+        is_own_copied = conflict.theirs == familiar.instance.id
+        return "copy" if is_own_copied == (choice == "ours") else "file"
+    return choice
+
+
 def _select_conflicts(
-    store: MemoryStore, path: str | None, choice: Choice, *, among_all: bool = False
+    familiar: Familiar, path: str | None, choice: Choice, *, among_all: bool = False
 ) -> list[_Sides]:
     """Return the conflicts of a path, or all for None.
 
@@ -432,7 +443,7 @@ def _select_conflicts(
         choice: How to resolve them.
         among_all: A copy is one of all, so other versions of its file count, too.
     """
-    known = conflicts_in(store)
+    known = conflicts_in(familiar.memory)
     if path is None:
         conflicts = known
     else:
@@ -444,14 +455,15 @@ def _select_conflicts(
             f"{text}; nothing was changed", hint="List conflicts: `familiar sync resolve`."
         )
     paths = [one.path for one in (known if among_all else conflicts)]
-    twice = next((one.path for one in conflicts if paths.count(one.path) > 1), None)
-    if twice and choice != "ours":
+    several = (one for one in conflicts if paths.count(one.path) > 1)
+    twice = next((o.path for o in several if _version(familiar, o, choice) != "file"), None)
+    if twice:
         copies = ", ".join(one.copy for one in known if one.path == twice)
         raise UsageError(
             f"{twice!r} has several other versions: {copies}; nothing was changed",
             hint=f"Name one: `familiar sync resolve {typed(conflicts[0].copy)} --{choice}`.",
         )
-    return [_read_sides(store, one) for one in conflicts]
+    return [_read_sides(familiar.memory, one) for one in conflicts]
 
 
 def _one(sides: list[_Sides]) -> list[_Sides]:
@@ -470,15 +482,21 @@ def _read_sides(store: MemoryStore, conflict: Conflict) -> _Sides:
 
 def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | None:
     """Return a file's content according to the choice."""
-    if choice == "ours":
+    choice = _version(familiar, one.conflict, choice)
+    if choice == "file":
         return one.ours
     if one.ours is None:
         return one.theirs
     base = _base_content(familiar, one.conflict.base)
-    settle = "both" if choice == "merged" else choice
     from familiar_cli.store.memory.merge.content import WHOLE, merge_content
 
-    made = merge_content(one.conflict.path, base or b"", one.ours, one.theirs, settle)
+    made = merge_content(
+        one.conflict.path,
+        base or b"",
+        one.ours,
+        one.theirs,
+        "both" if choice == "merged" else "theirs",
+    )
     is_whole = WHOLE in made.clashes
     if choice == "merged" and is_whole:
         raise RefusedError(
@@ -486,7 +504,7 @@ def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | 
             hint=f"Choose one: `familiar sync resolve {typed(one.conflict.path)} --ours`,"
             " or `--theirs`, or `--edit`.",
         )
-    return one.theirs if is_whole or (base is None and choice == "theirs") else made.content
+    return one.theirs if is_whole or (base is None and choice == "copy") else made.content
 
 
 def _base_content(familiar: Familiar, blob: str) -> bytes | None:

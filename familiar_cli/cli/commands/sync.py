@@ -139,8 +139,8 @@ def resolve(
 
     Args:
         path ([PATH]): File in conflict, or a copy in conflicts/; default: all.
-        ours: Keep the file as it is.
-        theirs: Take the other version where the two differ.
+        ours: Keep this machine's version where the two differ.
+        theirs: Take the other machine's version where the two differ.
         merged: Keep both versions in the file where they differ.
         edit: Resolve it in your editor; needs PATH if several.
     """

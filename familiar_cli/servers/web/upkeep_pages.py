@@ -277,7 +277,7 @@ def _json_data(data: dict[str, Any]) -> Data:
     return Data(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"), "application/json")
 
 
-_CHOICES: Final = ("ours", "theirs", "merged")
+_CHOICES: Final = ("file", "copy", "merged")
 _MOST_CONFLICTS: Final = 50
 _WAIT_S: Final = 10.0  # how long a browser waits for another sync of the same familiar
 

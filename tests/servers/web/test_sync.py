@@ -78,7 +78,7 @@ def test_a_familiar_without_remotes_is_told_how_to_get_one(here) -> None:
     assert "familiar sync remote add" in answer.text
 
 
-@pytest.mark.parametrize(("choice", "count"), [("ours", 1), ("theirs", 1), ("merged", 2)])
+@pytest.mark.parametrize(("choice", "count"), [("file", 1), ("copy", 1), ("merged", 2)])
 def test_a_conflict_is_settled_with_a_button(apart, client, first, choice, count) -> None:  # noqa: F811
     page = press(client, "/sync/now")
     assert "Two machines changed the same lines" in words(page)
@@ -89,7 +89,7 @@ def test_a_conflict_is_settled_with_a_button(apart, client, first, choice, count
     assert f"Resolved: {COPY}" in words(page)
     assert "Two machines" not in words(page)
     text = (apart.memory / TEA).read_text()
-    assert (sum(line in text for line in versions), text == before) == (count, choice == "ours")
+    assert (sum(line in text for line in versions), text == before) == (count, choice == "file")
 
     press(client, "/sync/now")
     first.run("sync")
@@ -102,8 +102,8 @@ def test_a_conflict_is_settled_with_a_button(apart, client, first, choice, count
     [
         {"path": COPY, "choice": "mine"},
         {"path": COPY},
-        {"path": "topics/nothing.md", "choice": "ours"},
-        {"path": "../../x", "choice": "ours"},
+        {"path": "topics/nothing.md", "choice": "file"},
+        {"path": "../../x", "choice": "file"},
     ],
 )
 def test_a_choice_that_is_none_changes_nothing(apart, client, form) -> None:
