@@ -155,7 +155,7 @@ def test_status_and_doctor_say_what_others_hear_once_others_have_spoken(robin) -
     page("people/cli-user.md", "# Robin\n\n## Facts\n\n- Says zanzibar. <!-- turns 1 -->\n")
     assert data("status")["audience"] == {"notes": [], "withheld": [], "is_room_open": False}
     run("hear", "Hello", *ANNA)
-    told = {"notes": ["topics/bees.md"], "withheld": ["people/cli-user.md"]}
+    told = {"notes": ["topics/bees.md"], "withheld": ["people/cli-user.md"], "is_room_open": False}
     assert data("status")["audience"] == told
     shown = " ".join(run("doctor").output.split())
     for path, command in (("topics/bees.md", "unpublish"), ("people/cli-user.md", "publish")):

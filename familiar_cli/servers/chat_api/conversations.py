@@ -25,6 +25,7 @@ from familiar_cli.base.who.identity import MAX_ID_CHARS, Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Said, Spoken
 from familiar_cli.familiar import Familiar
+from familiar_cli.imports.cast import SILLY_TAVERN
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import KeptLine, Placement, RequestLine, align_lines
 from familiar_cli.servers.chat_api.threads import KIND as THREAD
@@ -610,7 +611,7 @@ class Conversations:
         """Check that somebody may get a reply in a channel.
 
         Raises:
-            ApiError: The channel is private, and they never spoke there.
+            ApiError: The channel is private or the owner's, and they never spoke there.
         """
         if not self._is_own(channel_id, author):
             raise ApiError(
@@ -621,7 +622,9 @@ class Conversations:
 
     def _is_own(self, channel_id: str, author: Author) -> bool:
         """Tell whether somebody may see a channel's turns in a reply."""
-        return self._familiar.privacy.is_member(channel_id, author)
+        privacy = self._familiar.privacy
+        is_barred = author.platform != SILLY_TAVERN and privacy.is_barred(channel_id, author)
+        return not is_barred and privacy.is_member(channel_id, author)
 
     def _read_merged(
         self, lines: Sequence[RequestLine], author: Author, channel_id: str

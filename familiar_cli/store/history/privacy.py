@@ -306,6 +306,17 @@ class Privacy(Struct, frozen=True):
         known = selection.people_in(self.history, (channel_id,)).get(channel_id, set())
         return not known or bool(known & (self.own if author.slug in self.own else {author.slug}))
 
+    def is_barred(self, channel_id: str, author: Author) -> bool:
+        """Tell whether a channel is a room of the owner's own that a stranger has never been in."""
+        if author.slug in self.own or self.channels.declared_kind(channel_id):
+            return False
+        _, only = selection.only_speaker(self.history, channel_id)
+        is_own = only and only.slug in self.own and only.platform == NEUTRAL.platform
+        if not is_own and channel_id != NEUTRAL.platform:
+            return False
+        known = selection.people_in(self.history, (channel_id,)).get(channel_id, set())
+        return author.slug not in known
+
     def check_member(self, channel_id: str, author: Author | None, kind: str = "") -> None:
         """Refuse someone who may not speak in a channel; see `is_member`.
 

@@ -67,6 +67,18 @@ def test_no_address_shows_another_familiar(tenant, monkeypatch) -> None:
     assert run("history", "show", "--familiar", "bo-secret").exit_code == 4  # it has no turns
 
 
+def test_nobody_enters_a_room_of_the_owners_own(tenant) -> None:
+    run("hear", "Hello", "--channel", "den", "--familiar", "ada")
+    run("hear", "Hello", "--as", "discord:bo", "--channel", "town", "--familiar", "ada")
+    with serving() as server:
+        for channel, code in (("cli", 403), ("den", 403), ("town", 200)):
+            headers = {**tenant(), **ANNA, "X-Familiar-Channel": channel}
+            assert server.post(messages=[user("Hello")], headers=headers).status_code == code
+        run("hear", "Hello", "--as", "discord:anna", "--channel", "den", "--familiar", "ada")
+        headers = {**tenant(), **ANNA, "X-Familiar-Channel": "den"}
+        assert server.post(messages=[user("Hello")], headers=headers).status_code == 200
+
+
 def test_lists_and_errors_name_only_what_the_token_opens(tenant) -> None:
     with serving() as server:
         headers = tenant()
