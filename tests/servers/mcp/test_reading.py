@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from familiar_cli.base.who.identity import Author
+from familiar_cli.servers.mcp.server import without_commands
 from familiar_cli.store.history.store import HistoryStore
 from tests.support.cases import each
 from tests.support.clients import asking, called
@@ -277,3 +278,7 @@ async def test_who_only_spoke_in_private_is_nobody():
     async with asking() as client:
         refused = [await client.call_tool("person", {"name": n}) for n in ("Eve", "discord-9")]
     assert all(one.is_error for one in refused)
+
+
+def test_a_hint_to_look_names_a_tool() -> None:
+    assert without_commands("Run `familiar people list`.") == "Call `memory_list`."
