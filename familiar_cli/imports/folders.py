@@ -565,7 +565,8 @@ def import_tree(
         merge=merge_pages,
         is_whole=tree.is_whole,
     )
-    notes = sum(map(_is_note, folder.files)) if tree.is_vault else 0
+    made = {*plan.report.written, *plan.report.unchanged, *plan.report.edited}
+    notes = len(made) if tree.is_vault else 0
     what = counted(notes, "note") if tree.is_vault else counted(len(folder.files), "file")
     plan.carry_out(store, tree.source, f"import {what}", dry_run=dry_run)
     tiers = [] if tree.is_vault else [tier_of(source) for source in folder.files]

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -179,12 +180,17 @@ class ForeignFile:
 
         Raises:
             NotFoundError: The file does not exist.
-            BadInputError: It is a directory.
+            BadInputError: It is a directory, or a pipe, which could be read only once.
             FamiliarError: The file cannot be read.
         """
         if not self.path:
             yield io.BytesIO(self.raw.removeprefix(codecs.BOM_UTF8))
             return
+        if not (stat.S_ISREG(mode := self._stat().st_mode) or stat.S_ISDIR(mode)):
+            raise BadInputError(
+                f"{self.name!r} is a pipe or a device, not a file; nothing was imported",
+                hint="A program's output is read from standard input: `… | familiar import -`.",
+            )
         with translate_errors(self.name), open_patiently(self.path) as stream:
             if stream.read(3) != codecs.BOM_UTF8:
                 stream.seek(0)

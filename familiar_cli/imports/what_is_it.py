@@ -292,6 +292,8 @@ def may_be_known(file: Path) -> bool:
     if file.suffix.lower() in CANDIDATES:
         return True
     try:
+        if not file.is_file():  # a pipe, say
+            return False
         with file.open("rb") as stream:
             return stream.read(_START_BYTES).lstrip(_BLANK).startswith(_BEGINNINGS)
     except OSError:
@@ -434,7 +436,7 @@ def why_unknown(path: Path) -> tuple[str, FamiliarError]:
 
 
 def _why_unknown(source: ForeignFile) -> FamiliarError:
-    is_whole = source.shape != "text" and source.suffix not in _CHATS
+    is_whole = source.shape not in ("text", "empty") and source.suffix not in _CHATS
     if is_whole and isinstance(source.card_file, FamiliarError):
         return source.card_file
     return describe_unknown(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from contextlib import closing
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_every_file_is_something_or_an_error(place, content, ending) -> None:
     error = explain_unknown(path)
     assert isinstance(error, FamiliarError)
     assert "nothing was imported" in str(error)
+
+
+@pytest.mark.posix
+def test_a_pipe_is_refused_and_does_not_block(tmp_path) -> None:
+    for name in ("pipe.txt", "pipe"):
+        os.mkfifo(tmp_path / name)
+        assert "is a pipe" in str(explain_unknown(tmp_path / name))
+        assert readings_of(tmp_path / name) == []
+    assert readings_of(tmp_path) == []
 
 
 def test_a_directory_is_read_by_what_its_files_hold(tmp_path) -> None:
