@@ -505,7 +505,7 @@ class Familiar:
             from familiar_cli.context.on_record import recover_replies
 
             for reply in recover_replies(history, spooled):
-                self.tell(f"The reply as turn {reply.id} broke off when its process was killed")
+                self.tell(f"The reply in turn {reply.id} is incomplete: the program was killed")
         self._finish_forgetting()
         return history
 

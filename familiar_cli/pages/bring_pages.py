@@ -59,7 +59,7 @@ def lines_page(done: ImportedLines, *, dry_run: bool) -> PagePart:
     """Describe the import of another program's memories: used, known, and refused."""
     deed = "Would import" if dry_run else "Imported"
     if done.plan:
-        deed = "Proposed to import"
+        deed = "Proposed for review:"
     if not done.lines:
         deed = "Nothing new to import:"
     known = f"; {done.known:,} known already" if done.known else ""

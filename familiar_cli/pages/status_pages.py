@@ -119,7 +119,7 @@ def _waiting_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tupl
     if status.unindexed_files:
         yield "unindexed", counted(status.unindexed_files, "file")
     if waiting := status.turns_without_vector:
-        yield "by words", f"{counted(waiting, 'turn')} without a vector: `familiar index build`"
+        yield "index", f"{counted(waiting, 'turn')} found by words only: `familiar index build`"
 
 
 def _cost_lines(costs: Sequence[CostStatus]) -> Iterator[tuple[str, str]]:

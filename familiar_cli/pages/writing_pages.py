@@ -102,7 +102,7 @@ def _covered_words(report: WriterReport, *, dry_run: bool) -> str:
     if not report.turns_covered:
         waiting = counted(report.remaining, "turn") if report.remaining else "No turn"
         return f"{waiting} {'waits' if report.remaining <= 1 else 'wait'} to be processed."
-    verb = "would be done" if dry_run else "done"
+    verb = "would be read" if dry_run else "read"
     nothing = "; nothing in them worth remembering" if not (report.files or report.held) else ""
     left = f"; {counted(report.remaining, 'turn')} left" if report.remaining and not dry_run else ""
     return f"{counted(report.turns_covered, 'turn')} {verb}{nothing}{left}."

@@ -279,3 +279,9 @@ def test_the_bounds_of_the_writer_are_told_and_no_model_name_changes_them() -> N
     assert (verdict, first) == ("ok", f"{bounds}; it gets the full prompt")
     run("config", "set", "llm.slots.memory_writer.model", "small")
     assert found(code=7)["writer"][1] == first.replace("default", "small", 1)
+
+
+def test_a_page_that_is_not_utf_8_is_named() -> None:
+    root = live("ada", odd="tea\n")
+    (root / "memory" / "odd.md").write_bytes(b"tea \xff")
+    assert "1 not in UTF-8: odd.md" in run("doctor").stdout

@@ -20,7 +20,7 @@ def test_a_word_of_the_last_of_3000_new_files_is_found_within_ten_seconds() -> N
     result = run("search", "quokka")
     assert time.process_time() - began < 10
     assert "The quokka sleeps." in result.stdout
-    assert "others were searched for the words directly" in result.stderr
+    assert "read and searched by words alone" in result.stderr
     assert "hint: Run `familiar index build`" in result.stderr
     assert data("search", "quokka")["direct"] > 0
 

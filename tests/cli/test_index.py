@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 from familiar_cli.store.search import schema
 from familiar_cli.store.search.finding import Finder
 from familiar_cli.store.search.turn_vectors import VERSION as TURNS_VERSION
@@ -40,7 +41,8 @@ def test_building_twice_changes_nothing(memory) -> None:
 def test_status_before_and_after(memory) -> None:
     assert "none yet: `familiar index build`" in run("index", "status").stdout
     run("index", "build")
-    (memory / "bad.md").write_bytes(b"\xff")
+    with (memory / "bad.md").open("wb") as file:
+        file.truncate(MAX_READ_BYTES + 1)
     run("index", "build")
     status = data("index", "status")["status"]
     assert (status["exists"], status["files"], status["waiting"]) == (True, 2, 2)
@@ -185,7 +187,7 @@ def test_doctor_says_what_is_found_by_meaning(memory, model, tmp_path, monkeypat
 
     by_meaning = "can be found by meaning"
     made = {f"3 of 3 turns {by_meaning}": "ok", f"2 of 2 lines of memory {by_meaning}": "ok"}
-    alone = ", and the others by words only"
+    alone = ", the others by words only"
     assert found() == {
         f"0 of 3 turns {by_meaning}{alone}": "warn",
         f"0 of 2 lines of memory {by_meaning}{alone}": "warn",
@@ -199,7 +201,7 @@ def test_doctor_says_what_is_found_by_meaning(memory, model, tmp_path, monkeypat
     old = "; the vectors on disk are from another version or model"
     stale = "; 2 files changed since the index was made"
     assert found() == {
-        f"0 of 3 turns {by_meaning}{old}{alone}": "warn",
+        f"0 of 3 turns {by_meaning}{alone}{old}": "warn",
         f"0 of 0 lines of memory {by_meaning}{stale}": "warn",
     }
     with Familiar.load_from_disk(familiar="ada") as familiar:

@@ -23,7 +23,7 @@ def test_it_prints_each_file_that_changed_and_tells_the_cost_on_stderr(serve):
     done = run("write-memory")
 
     assert (done.exit_code, done.stdout) == (0, f"create {ANNAS} +9 -0\n")
-    assert "2 turns done." in done.stderr
+    assert "2 turns read." in done.stderr
     assert "1 question; about" in done.stderr
     assert f"- Keeps bees. (Anna) <!-- turns {own(root)}:1 -->" in memory(root, ANNAS)
 
@@ -335,7 +335,7 @@ def test_for_an_imported_backlog_the_estimate_is_shown_first(serve):
     done = run("write-memory")
 
     assert "Estimate: 4 turns in 2 questions: about " in done.stderr
-    assert "4 turns done" in done.stderr
+    assert "4 turns read" in done.stderr
 
 
 def test_an_imported_backlog_waits_until_it_is_asked_for(serve):
@@ -360,6 +360,6 @@ def test_a_daemon_leaves_an_imported_backlog_too(serve):
     done = run("daemon", "--once")
     found = data("daemon", "--once")
 
-    assert "2 turns done" in done.stderr
+    assert "2 turns read" in done.stderr
     assert "3 imported turns wait for `familiar write-memory`." in done.stderr
     assert (found["remaining"], found["imported"], found["passes"]) == (3, 3, [])

@@ -28,7 +28,7 @@ from familiar_cli.store.history.schema import find_damage, foreign_objects
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.journal.edits import Edits, refused_files
 from familiar_cli.store.journal.repository import Repository
-from familiar_cli.store.memory.layout import standard_name_blocked_by
+from familiar_cli.store.memory.layout import is_page, standard_name_blocked_by
 from familiar_cli.store.memory.store.files import Tree
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock, lock_holder
 
@@ -150,8 +150,12 @@ def settings(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check every memory file."""
-    walk = MemoryStore(target.paths.memory).walk(missing_ok=True)  # also with broken settings
+    store = MemoryStore(target.paths.memory)  # also with broken settings
+    walk = store.walk(missing_ok=True)
     yield ok(f"{counted(len(walk.files), 'file')} in {target.paths.memory}")
+    if odd := [file.rel_path for file in walk.files if _is_misread(store, file.rel_path)]:
+        mend = "Unreadable bytes are shown and searched as \ufffd: save each file as UTF-8."
+        yield warn(f"{len(odd)} not in UTF-8: {shorten_list(odd, MOST_NAMED)}", mend)
     if walk.skipped:
         skipped = [f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped]
         names = shorten_list(skipped, MOST_NAMED)
@@ -170,6 +174,18 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
         detail = f"{len(large)} larger than {most_bytes} bytes: {shorten_list(large, MOST_NAMED)}"
         mend = "They can be read but not written: split them, or raise `memory.max_file_bytes`."
         yield warn(detail, mend)
+
+
+def _is_misread(store: MemoryStore, rel_path: str) -> bool:
+    """Tell whether a page has bytes that are not UTF-8."""
+    if is_page(rel_path):
+        try:
+            store.read_bytes(rel_path).decode("utf-8")
+        except UnicodeDecodeError:
+            return True
+        except errors.FamiliarError:
+            return False
+    return False
 
 
 def pins(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -397,6 +413,8 @@ def _count_vectors(
     from familiar_cli.store.search.build import SOME
 
     detail = f"{made} of {counted(total, noun, many)} can be found by meaning"
+    if total > made and total - made + unread > SOME:
+        detail += ", the others by words only"
     if is_old and not made:
         detail += "; the vectors on disk are from another version or model"
     if unread:
@@ -404,7 +422,7 @@ def _count_vectors(
     if total - made + unread <= SOME:
         return ok(detail)
     return warn(
-        f"{detail}, and the others by words only" if total > made else detail,
+        detail,
         "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`.",
     )
 

@@ -152,9 +152,9 @@ def forget_person(
     me = familiar.me()
     owner = next(filter(None, map(me.owner, accounts)), None)
     if owner:
-        who = "you, whose familiar this is" if owner == me else f"{owner.name}, an owner of it"
+        what = "That is you, and" if owner == me else f"{owner.name} is an owner, and"
         raise RefusedError(
-            f"That is {who}; nothing was changed",
+            f"{what} a familiar cannot forget its owner; nothing was changed",
             hint=f"To remove everything, delete {typed(str(familiar.paths.root))}.",
         )
     others = [familiar.turn_number(name) for name in turns]

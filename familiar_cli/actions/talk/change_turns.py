@@ -59,7 +59,7 @@ def replace_last_reply(familiar: Familiar, said: Said) -> Said:
     question = _answered_turn(familiar, turns)
     if question is None:
         raise RefusedError(
-            f"The last turn of channel {channel_id!r}, turn {last.id}, is not a reply; "
+            f"The newest turn of channel {channel_id!r}, turn {last.id}, answers no message; "
             "nothing was asked",
             hint=_retry_hint(last),
         )

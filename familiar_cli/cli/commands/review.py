@@ -71,7 +71,7 @@ def show(ctx: typer.Context, plan: PlanId = None) -> None:
     result = _plan(familiar_of(ctx).memory, plan)
     diffs = [{"rel_path": f.rel_path, "diff": f.diff} for f in result.files]
     out.answer({**_summary(result), "files": diffs}, lambda: exact(plan_text(result)))
-    out.note(f"{result.id} rests on {rests_on(result)}; {waiting_reason(result)}.")
+    out.note(f"{result.id} is based on {rests_on(result)}; {waiting_reason(result)}.")
 
 
 @app.command()

@@ -294,10 +294,10 @@ def write_memory(
         with spinner(out, "writing memory …") as show:
 
             def on_step(report: WriterReport) -> None:
-                show(f"writing memory: {report.turns_covered:,} turns done …")
+                show(f"writing memory: {report.turns_covered:,} turns read …")
                 is_long = report.turns_covered >= FEW or stopwatch_s() - began_s > _SOON_S
                 if is_long and not sys.stderr.isatty():  # for a log
-                    out.note(f"{report.turns_covered:,} turns done")
+                    out.note(f"{report.turns_covered:,} turns read")
 
             writing = action.write_memory(
                 familiar,

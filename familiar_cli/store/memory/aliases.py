@@ -338,7 +338,7 @@ class Aliases(PageIndex[NamedPerson]):
             return ()
         notices, wanted = self.looks_wrong(), self._as_json()
         if (self._published() or b"{}\n") != wanted:
-            with self._store.transaction(SOURCE, f"the names in {PEOPLE_DIR}/") as tx:
+            with self._store.transaction(SOURCE, f"update the names in {PEOPLE_DIR}/") as tx:
                 tx.write(ALIASES_JSON, wanted, any_size=True)
         self._keep({"changed": "0", "published": self._signature_of_json()})
         return notices

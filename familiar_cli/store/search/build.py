@@ -386,12 +386,7 @@ class EmbeddingIndex:
         if rows.held_version(connection, rel_path) == (sha256, split.stamp):
             rows.restamp_file(connection, rel_path, stamp)
             return False
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            problem = f"it is not UTF-8 text (byte {error.start})"
-            rows.put_problem(connection, rel_path, stamp, problem)
-            return False
+        text = content.decode("utf-8", "replace")  # as it is shown; `familiar doctor` names it
         rows.put_file(connection, rel_path, text=text, sha256=sha256, seen=stamp, split=split)
         return True
 

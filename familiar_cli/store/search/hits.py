@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from functools import cache, lru_cache
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.errors import BadInputError, FamiliarError
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import scan, split_lines, without_marks
 from familiar_cli.base.sqlite import rows_among
@@ -446,7 +446,7 @@ class _Writer:
         ranked: Iterable[int],
     ) -> None:
         self._connection = connection
-        self._read_file = store.reader()
+        self._read_file = _text_reader(store)
         self._query = query
         self._options = options
         self._texts: dict[str, str | None] = {}
@@ -648,11 +648,24 @@ class _FoundFile(Struct, frozen=True):
     mtime_ns: int
 
 
+def _text_reader(store: MemoryStore) -> Callable[[str], str]:
+    """Return `store.reader()`, which shows bytes that are not UTF-8 as replacement characters."""
+    read = store.reader()
+
+    def read_text(rel_path: str) -> str:
+        try:
+            return read(rel_path)
+        except BadInputError:
+            return store.read_bytes(rel_path).decode("utf-8", "replace")
+
+    return read_text
+
+
 def _files_holding(
     store: MemoryStore, words: list[str], files: Iterable[tuple[str, int]], viewer: Viewer
 ) -> Iterator[_FoundFile]:
     """Yield each file that contains one of `words` where a viewer sees it."""
-    read = store.reader()
+    read = _text_reader(store)
     for rel_path, mtime_ns in files:
         if not is_page(rel_path):
             continue

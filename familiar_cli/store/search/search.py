@@ -164,7 +164,7 @@ def _with_unindexed(
     total = len(paths | suspects.keys())
     note = (
         f"{total - len(suspects):,} of {counted(total, 'file')} are indexed; "
-        f"{read:,} of the others were searched for the words directly"
+        f"{counted(read, 'other was', 'others were')} read and searched by words alone"
     )
     return replace(
         result,

@@ -141,13 +141,10 @@ def test_vanished_files_are_purged(world) -> None:
         assert world.rows(f"SELECT COUNT(*) FROM {table}") == [(0,)]
 
 
-def test_a_file_that_is_not_utf8_is_named_and_stops_nothing(world) -> None:
-    world.put("bad.md", b"\xff\xfe tea")
-    world.put("good.md", "tea")
-    assert world.paths("tea") == ["good.md"]
-    (problem,) = world.index.status().problems
-    assert problem.rel_path == "bad.md"
-    assert "UTF-8" in problem.reason
+def test_a_file_that_is_not_utf8_is_searched_as_it_is_shown(world) -> None:
+    world.put("bad.md", b"tea \xff bytes")
+    (hit,) = world.ask("tea").hits
+    assert (hit.rel_path, hit.text) == ("bad.md", "tea \ufffd bytes")
 
 
 def test_an_over_cap_file_can_be_searched(world) -> None:
