@@ -66,7 +66,7 @@ def test_once_gives_vectors_to_turns_and_status_counts_those_without(monkeypatch
     talked(3)
     monkeypatch.setattr(Finder, "embedder", EmbedderChoice(WordEmbedder()))
     assert data("status")["turns_without_vector"] == 3
-    assert "3 turns without a vector: `familiar index build`" in run("status").stdout
+    assert "3 turns found by words only: `familiar index build`" in run("status").stdout
     with ChatServer([answer("Keeps bees.")]) as server:
         point_at(server, monkeypatch)
         run("daemon", "--once")
