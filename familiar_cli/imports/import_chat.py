@@ -72,12 +72,13 @@ _ONE_TO_ONE: Final = 2  # people
 _BATCH: Final = 5_000  # turns per transaction
 _BATCH_CHARS: Final = 8_000_000
 _REASONS: Final = {
-    LineMatch.edited: "it has changed since it was imported; the imported text is kept",
+    LineMatch.edited: "its text, or whose it is, has changed since it was imported; what was "
+    "imported is kept",
     LineMatch.inserted: (
         "it is new, but between lines already imported; turns are only added at the end"
     ),
-    LineMatch.details_changed: "its speaker's account, its swipes or other details differ from "
-    "the import; the imported ones are kept",
+    LineMatch.details_changed: "its swipes or details have changed since it was imported; the "
+    "imported ones are kept",
     LineMatch.forgotten: "it is from, or answers, a person who was forgotten",
 }
 _SHARED: Final = "it differs from the chat that this one branched off; the shared turns stay"

@@ -62,9 +62,7 @@ class LineMatch(IntEnum):
         """Classify a message whose id is already stored."""
         same = (stored.role, stored.content) == (turn.role, turn.content)
         by_one = not (stored.author and turn.author) or account_of(stored) == account_of(turn)
-        if not same:
-            return cls.edited
-        return cls.there if by_one else cls.details_changed
+        return cls.there if same and by_one else cls.edited
 
 
 class IncomingLine(Struct, frozen=True):
