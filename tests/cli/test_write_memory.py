@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from familiar_cli.actions.memory import write_memory
+from familiar_cli.writing.writer import memory_writer
 from tests.support.server import ChatServer, Fail, Say, Stall
 from tests.support.world import data, own, run
 from tests.support.writing import ANNAS, NOTHING, answer, environment, memory, point_at, talked
@@ -108,6 +110,16 @@ def test_a_dry_run_prints_the_diff_and_changes_nothing(serve):
     assert "Nothing was changed" in done.stderr
     assert not (root / "memory" / ANNAS).exists()
     assert data("write-memory", "--estimate")["turns"] == 2
+
+
+def test_the_estimate_of_a_long_past_is_made_from_some_of_it(monkeypatch):
+    talked(60)
+    monkeypatch.setattr(write_memory, "SOME_TURNS", 10)
+    read = []
+    monkeypatch.setattr(memory_writer, "expect_reply", lambda *_: read.append(1))
+    told = data("write-memory", "--estimate", "--newest")
+    assert told["turns"] == 60
+    assert told["batches"] > len(read)
 
 
 def test_an_estimate_needs_no_server():

@@ -278,13 +278,14 @@ def write_memory(
         moment = base.moment_of(familiar, since)
         which = action.of_channels(familiar, channel or ())
         if estimate or (action.imported_turns(familiar, which) and not out.quiet):
-            told = action.memory_writer(familiar).estimate(
-                which=which,
-                since=moment,
-                again=again,
-                newest=newest,
-                from_turns=0 if estimate or moment or again else action.SOME_TURNS,
-            )
+            with spinner(out, "estimating …"):
+                told = action.memory_writer(familiar).estimate(
+                    which=which,
+                    since=moment,
+                    again=again,
+                    newest=newest,
+                    from_turns=0 if moment or again else action.SOME_TURNS,
+                )
             if estimate:
                 return out.answer(told, page.estimate_text(told))
             out.note(f"Estimate: {page.estimate_text(told).strip()}.")
