@@ -75,4 +75,6 @@ async def main(name: str, task: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:  # noqa: PLR2004  # a familiar and a task
+        sys.exit(__doc__)
     asyncio.run(main(*sys.argv[1:]))

@@ -221,11 +221,13 @@ class Guard:
         known = {**dict.fromkeys(self._digests), **{bytes.fromhex(k): v for k, v in grants.items()}}
         matches = [hmac.compare_digest(digest, one) for one in known]
         if scheme.lower() != "bearer" or not any(matches):
-            raise ApiError(
-                401,
-                "A token is needed: send the header 'Authorization: Bearer TOKEN'",
-                code="invalid_api_key",
+            is_sent = scheme.lower() == "bearer" and token.strip()
+            told = (
+                "Unknown token: send one from the token file, or `familiar serve token add`"
+                if is_sent
+                else "A token is needed: send the header 'Authorization: Bearer TOKEN'"
             )
+            raise ApiError(401, told, code="invalid_api_key")
         return known[digest], self._digests.get(digest, False)
 
     async def _body(

@@ -202,7 +202,10 @@ def test_the_server_for_chat_programs_has_the_page_too() -> None:
     live("ada")
     door, token = Door(), "a-token-that-nobody-guesses-0123456789"
     with serving(door=door, tokens=(token,)) as server:
-        assert server.client.get("/v1/models").status_code == 401
+        assert "needed" in server.client.get("/v1/models").json()["error"]["message"]
+        wrong = {"authorization": "Bearer wrong"}
+        told = server.client.get("/v1/models", headers=wrong).json()["error"]["message"]
+        assert "Unknown token" in told
         assert server.client.get("/").status_code == 403
         assert server.client.get("/distill/status").status_code == 401
         server.client.get(door.link)
