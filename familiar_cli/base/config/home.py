@@ -333,7 +333,9 @@ def _find_familiar(home: Path, name: str) -> FamiliarPaths:
         return FamiliarPaths(home / identity.check_familiar_id(name))
     raise errors.NotFoundError(
         f"No familiar {name!r} in {str(home)!r}; there are: {', '.join(familiars) or 'none'}",
-        hint="Run `familiar list`, or create one with `familiar init`.",
+        hint=f"Did you mean {guess!r}?"
+        if (guess := slugify(name)) in familiars
+        else "Run `familiar list`, or create one with `familiar init`.",
     )
 
 

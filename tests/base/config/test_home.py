@@ -138,3 +138,10 @@ def test_a_move_that_is_completed_while_it_is_looked_at_stays(tmp_path, monkeypa
     with pytest.raises(RefusedError, match="elsewhere"):
         homes.check_here(paths)
     assert paths.moved.exists()
+
+
+def test_a_name_that_is_no_id_leads_to_the_id(tmp_path) -> None:
+    live_in(tmp_path, "old-mother-hubbard")
+    with pytest.raises(NotFoundError) as caught:
+        homes.choose_familiar(tmp_path, "Old Mother Hubbard")
+    assert caught.value.hint == "Did you mean 'old-mother-hubbard'?"
