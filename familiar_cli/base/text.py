@@ -15,7 +15,6 @@ import difflib
 import os
 import re
 import unicodedata
-from _blake2 import blake2b  # `hashlib` has it, and loads OpenSSL first
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,11 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from msgspec import Struct
+
+try:
+    from _blake2 import blake2b  # what `hashlib` gives, without loading OpenSSL
+except ImportError:  # a Python that was built without it
+    from hashlib import blake2b
 
 # C0 and C1 controls but tab and newline, marks that reorder text on a terminal, half characters.
 _HARMFUL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"

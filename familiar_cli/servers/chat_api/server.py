@@ -467,7 +467,7 @@ class Server:
             ),
         )
         if not (thread or them.person):
-            thread = speakers.named_thread(request.lines)
+            thread = speakers.named_thread(request.lines, familiar.me())
         if thread:
             request = replace(request, lines=thread)
             them = speakers.in_thread(them, thread)

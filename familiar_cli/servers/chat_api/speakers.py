@@ -21,6 +21,7 @@ from familiar_cli.base.text import fold, slugify
 from familiar_cli.base.who.identity import (
     CHARACTERS,
     Author,
+    Me,
     check_id,
     clean_name,
     is_placeholder,
@@ -291,10 +292,14 @@ def names_speaker(headers: Headers, person: str | None) -> bool:
     return person is not None or USER in headers or _OPEN_WEBUI_USER in headers
 
 
-def named_thread(lines: tuple[RequestLine, ...]) -> tuple[RequestLine, ...]:
-    """Return the lines of a conversation in which users of several names speak; else none."""
-    names = {fold(line.name) for line in lines if line.role == "user" and line.name}
-    return lines if len(names) > 1 else ()
+def named_thread(lines: tuple[RequestLine, ...], me: Me) -> tuple[RequestLine, ...]:
+    """Return the lines of a conversation in which users of several names speak; else none.
+
+    The names of the owner's personas, which SillyTavern may send in turn, are all the owner.
+    """
+    names = {fold(line.name): line.name for line in lines if line.role == "user" and line.name}
+    own = (me.is_me(author_named(name)) or fold(name) == fold(me.name) for name in names.values())
+    return lines if len(names) > 1 and not all(own) else ()
 
 
 def in_thread(them: ChatParticipants, thread: Sequence[RequestLine]) -> ChatParticipants:

@@ -155,13 +155,14 @@ def test_the_same_id_is_the_same_turn_from_its_author_only(api) -> None:
         (("Mallory", "Mallory"), ("cli-user", "cli-user")),
         (("Anna", "Mallory"), ("sillytavern-Anna", "sillytavern-Mallory")),
         (("Anna", "Robin"), ("sillytavern-Anna", "sillytavern-Robin")),
+        (("Galahad", "Robin"), ("cli-user", "cli-user")),
     ],
 )
 def test_of_several_users_with_names_but_no_accounts_none_is_the_owner(
     serve, names, authors
 ) -> None:
     live("ada")
-    run("me", "--name", "Robin")
+    run("me", "--name", "Robin", "--also", "sillytavern:Galahad")
     run("hear", "My PIN is 4711.")
     scripted = serve("Hello.", "Hello.")
     with serving() as server:
@@ -169,7 +170,7 @@ def test_of_several_users_with_names_but_no_accounts_none_is_the_owner(
         asked[0]["name"], asked[2]["name"] = names
         server.post(messages=asked)
     assert turns()[1:] == [(authors[0], "Hi"), (authors[1], "What is my PIN?")]
-    is_alone = len(set(names)) == 1
+    is_alone = set(authors) == {"cli-user"}
     assert ("4711" in str(scripted.requests[0].json())) is is_alone
     heard_by = data("channel", "list")["channels"][0]["heard_by"]
     assert heard_by == ("only you" if is_alone else "everybody")
