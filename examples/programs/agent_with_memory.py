@@ -57,11 +57,8 @@ async def work_on(task: str, memory: Client) -> str:
         if not message.get("tool_calls"):
             return message["content"]
         for call in message["tool_calls"]:
-            name, arguments = (
-                call["function"]["name"],
-                json.loads(call["function"]["arguments"] or "{}"),
-            )
-            result = await memory.call_tool(name, arguments)
+            arguments = json.loads(call["function"]["arguments"] or "{}")
+            result = await memory.call_tool(call["function"]["name"], arguments)
             text = "\n".join(part.text for part in result.content if part.type == "text")
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
     return "The model kept calling tools and did not answer."

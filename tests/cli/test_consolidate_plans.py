@@ -66,7 +66,7 @@ def test_a_plan_says_which_period_it_rests_on_and_of_how_many_files(week, says) 
     listed = run("review", "list").stdout
     assert "2024-W15 from 7 files" in listed
     assert "turns" not in listed
-    assert "rests on 2024-W15 from 7 files" in run("review", "show").stderr
+    assert "is based on 2024-W15 from 7 files" in run("review", "show").stderr
     [plan] = data("review", "list")["plans"]
     assert (plan["turns"], plan["rests_on"], plan["source"]) == (
         None,

@@ -154,7 +154,7 @@ def test_status(root) -> None:
         "language_is_set",
     }
     assert set(found) >= wanted
-    assert set(found["audience"]) == {"notes", "withheld"}
+    assert set(found["audience"]) == {"is_room_open", "notes", "withheld"}
     assert set(found["written"]) == {"last_turn", "at"}
     assert set(found["summary"]) >= {"last_turn", "behind", "cut", "failed", "failed_at", "private"}
     assert set(found["last_turn"]) >= {"id", "at", "channel", "role", "author", "partial"}

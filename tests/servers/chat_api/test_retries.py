@@ -110,8 +110,9 @@ def test_a_late_retry_gets_the_whole_reply_and_a_swipe_another(held) -> None:
 def test_other_words_or_another_person_under_the_id_join_nothing(held) -> None:
     server, scripted, hold = held
     hold.set()
-    server.post(messages=[user("Hello")], headers=MESSAGE)
-    other = server.post(messages=[user("Bye")], headers=MESSAGE)
+    al = MESSAGE | {"X-Familiar-User": "irc:al"}
+    server.post(messages=[user("Hello")], headers=al)
+    other = server.post(messages=[user("Bye")], headers=al)
     assert other.status_code == 409
     bo = server.post(messages=[user("Hello")], headers={**MESSAGE, "X-Familiar-User": "irc:bo"})
     assert text_of(bo) == "Another reply."

@@ -80,9 +80,9 @@ def test_without_an_index_the_files_are_looked_at(rules, monkeypatch) -> None:
     assert found(rules) == ("rules.md",)
 
 
-def test_a_file_that_is_no_text_is_nobodys_pin(rules) -> None:
+def test_a_page_that_is_not_utf_8_is_pinned_like_any_other(rules) -> None:
     rules.put("odd.md", b"---\npinned: true\n---\n\xff\xfe")
-    assert found(rules) == ("rules.md",)
+    assert found(rules) == ("odd.md", "rules.md")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
