@@ -186,10 +186,11 @@ def find_person(
             if target in _names_of(speakers[s].author)
         ),
     )
+    entries = () if called or slug else names.people()
     if loosely and not called and not slug:
         bare = without_honorific(person)
         called = {
-            entry.slug for entry in names.people() if bare in map(without_honorific, entry.names)
+            entry.slug for entry in entries if bare in map(without_honorific, entry.names)
         }.union(
             s for s in speakers if bare in map(without_honorific, _names_of(speakers[s].author))
         )
@@ -205,7 +206,7 @@ def find_person(
         )
     if called or slug:
         return next(iter(called), slug or "")
-    everyone = [name for entry in names.people() for name in (entry.slug, *entry.names)]
+    everyone = [name for entry in entries for name in (entry.slug, *entry.names)]
     guess = nearest(person, [*everyone, *(speaker.author.label for speaker in speakers.values())])
     hint = f"Did you mean {guess!r}?" if guess else "Run `familiar people list`."
     raise NotFoundError(f"No person is called {person!r}", hint=hint)

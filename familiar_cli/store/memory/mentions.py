@@ -28,10 +28,10 @@ def without_honorific(name: str) -> str:
     """Return a folded name without its leading or trailing honorific; a lone one is kept."""
     folded = fold_word(one_line(name))
     before, after = _folded_titles()
-    for title in before:
-        if folded.startswith(title + " "):
-            return folded[len(title) :].strip()
-    for title in after:
+    if folded.startswith(before):
+        return folded.split(" ", 1)[1].strip()
+    titles = after if folded.endswith(after) else ()  # none, for most names
+    for title in titles:
         if folded.endswith(title) and folded != title:
             return folded[: -len(title)].strip()
     return folded
@@ -39,7 +39,8 @@ def without_honorific(name: str) -> str:
 
 @cache
 def _folded_titles() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(map(fold_word, _TITLES_BEFORE)), tuple(map(fold_word, _AFTER))
+    before = tuple(f"{fold_word(title)} " for title in _TITLES_BEFORE)
+    return before, tuple(map(fold_word, _AFTER))
 
 
 @cache
