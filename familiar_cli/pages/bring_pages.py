@@ -302,7 +302,7 @@ def imported_folder_page(folder: ImportedFolder, *, dry_run: bool) -> PagePart:
     done = [f for f in folder.files if f.reason and f.outcome in _CHANGES and not _is_problem(f)]
     if done:
         rows = [[plain(f"  {one_line(f.path, _REASON_CHARS)}"), plain(f.reason)] for f in done]
-        parts += [plain("Followed:", "bold"), Columns(rows[:_MOST_REASONS])]
+        parts += [plain("Changed here, too:", "bold"), Columns(rows[:_MOST_REASONS])]
     left = list(_left_out_rows([file for file in folder.files if file not in done]))
     parts += [plain("Left out:", "bold"), Columns(left[:_MOST_REASONS])] if left else []
     if max(len(left), len(done)) > _MOST_REASONS or len(folder.familiars) > _MOST_REASONS:

@@ -339,7 +339,7 @@ def test_a_chat_that_grew_adds_its_tail(folder) -> None:
         assert words(store, "one") == [f"line {n}" for n in range(6)]
     folder.chat("Mira", "one", *talk("Mira", 5))
     page = bring(folder).stdout
-    assert "Followed:\n  chats/Mira/one.jsonl  1 turn withdrawn" in page
+    assert "Changed here, too:\n  chats/Mira/one.jsonl  1 turn withdrawn" in page
     assert "Left out" not in page
 
 
