@@ -80,6 +80,14 @@ def test_undo_withdraws_one_exchange_after_another(root, serve) -> None:
     assert standing(root)[:2] == ["second", "Two."]
 
 
+def test_undo_of_a_message_whose_reply_failed_speaks_of_no_reply(root, serve) -> None:
+    serve(bad_key())
+    chat("hello", code=6)
+    told = chat("/undo").stderr
+    assert "Withdrawn: 'hello'. `familiar history restore 1` brings it back." in told
+    assert standing(root) == []
+
+
 def test_undo_where_nothing_was_said_says_so(root, serve) -> None:
     serve("One.")
     assert "has no turns yet" in chat("/undo", code=4).stderr

@@ -151,10 +151,10 @@ def _undo_last(chat: Conversation, _: str) -> None:
         return
     exchange = change_turns.take_back(chat.familiar, chat.said.channel_id)
     ids = " ".join(str(turn.id) for turn in exchange.turns)
+    rest = ("", " and its reply", " and its replies")[min(len(exchange.replies), 2)]
     chat.out.note(
-        f"Withdrawn: {one_line(exchange.said.content, _EXCERPT_CHARS)!r} and its "
-        f"{'reply' if len(exchange.replies) < 2 else 'replies'}. "  # noqa: PLR2004
-        f"`familiar history restore {ids}` brings them back."
+        f"Withdrawn: {one_line(exchange.said.content, _EXCERPT_CHARS)!r}{rest}. "
+        f"`familiar history restore {ids}` brings {'them' if rest else 'it'} back."
     )
 
 
