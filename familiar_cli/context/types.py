@@ -23,7 +23,7 @@ GREETING_SOURCE: Final = "history.greeting"
 
 
 def held_back(viewer: Viewer) -> str:
-    """Return the remark on a piece without its private parts; only the owner is told of them."""
+    """Return the note for a piece whose private parts were left out; only the owner gets it."""
     return "without what was said in private elsewhere" if viewer.is_owner else ""
 
 

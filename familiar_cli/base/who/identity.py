@@ -227,7 +227,7 @@ _LOOKALIKES: Final = str.maketrans(
 
 @lru_cache(maxsize=1024)
 def _key(name: str) -> str:
-    """Return what names have in common that people read as one."""
+    """Return a form of a name that is the same for all names that look like it."""
     bare = fold(re.sub(r"(?<=\w)\W*\(.*", "", name)).translate(_LOOKALIKES)
     return "".join(filter(str.isalnum, bare)) or fold(name)
 

@@ -19,7 +19,7 @@ _TYPES: Final = (
     *("public_supergroup", "private_channel", "public_channel", "verification_codes", "replies"),
 )
 _ACCOUNT: Final = re.compile(rb'"(?:chats|personal_information)"\s*:\s*\{')
-_OWNER: Final = re.compile(rb'"personal_information"\s*:\s*\{\s*"user_id"\s*:\s*(\d+)')
+_OWNER: Final = re.compile(rb'"personal_information"\s*:\s*\{[^{}]*?"user_id"\s*:\s*(\d+)')
 _DELETED: Final = "Deleted Account"
 _SHOWN: Final = ("photo", "file", "contact_information", "location_information", "poll")
 

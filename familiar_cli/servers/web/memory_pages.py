@@ -109,7 +109,7 @@ def _file_page(request: PageRequest, rel_path: str) -> PageView:
 
 
 def _absent_page(request: PageRequest, rel_path: str) -> dict[str, Any]:
-    """Return what is said of a file that memory had once.
+    """Return the values of the page for a file that is no longer in memory.
 
     Raises:
         NotFoundError: The journal has nothing about it.

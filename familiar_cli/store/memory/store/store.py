@@ -179,14 +179,14 @@ class MemoryStore:
         return quiet_since(self._tree.real)
 
     def _unchanged(self) -> _Remembered:
-        """Return what was read since the last change."""
+        """Return the cache of what was read; it is new if anything may have changed."""
         since, kept = self.quiet_since(), self._remembered
         if not since or since != kept.since or len(kept.heads) > _REMEMBERED:
             kept = self._remembered = _Remembered(since)
         return kept
 
     def _is_watched(self, rel_path: str) -> bool:
-        """Tell whether `quiet_since` tells of a file: not a hidden one, nor one behind a link."""
+        """Tell whether `quiet_since` covers a file: not a hidden one, nor one behind a link."""
         real = self._tree.real
         is_direct = files.locate_path(real, rel_path) == f"{real}/{rel_path}"
         return is_direct and not is_hidden(rel_path)
