@@ -343,6 +343,16 @@ def test_one_bad_file_does_not_stop_the_others(familiar, tmp_path) -> None:
     assert run("import", str(tmp_path / "gone")).exit_code == 4
 
 
+def test_each_file_that_needs_a_chosen_familiar_is_named(tmp_path) -> None:
+    live("ada")
+    live("bo")
+    names = ("quay.json", "pier.json")
+    for name in names:
+        (tmp_path / name).write_text(json.dumps(world(lore("Quay"))), encoding="utf-8")
+    told = run("import", *(str(tmp_path / name) for name in names)).stderr
+    assert [f"{name}': There are several familiars" in told for name in names] == [True, True]
+
+
 def test_standard_input_is_a_file_too(familiar) -> None:
     result = run("import", "-", "--json", stdin=json.dumps(PLAIN))
     (item,) = json.loads(result.stdout)["data"]["items"]

@@ -208,6 +208,9 @@ def _report_items(out: Output, items: Sequence[ImportItem], *, dry_run: bool) ->
     """
     from familiar_cli.pages.bring_pages import import_page, items_data, warnings_of
 
+    for item in items if len(items) > 1 else ():
+        if item.error and item.path.name not in str(item.error):
+            item.error.args = (f"{item.shown or str(item.path)!r}: {item.error}",)
     errors = [error for item in items if item.error for error in item.problems]
     for error in errors if any(item.done for item in items) else ():  # something was
         error.args = (str(error).replace("; nothing was imported", "; it was not imported"),)
