@@ -63,7 +63,10 @@ class SlotSettings(SettingsTable):
         env="FAMILIAR_LLM_BASE_URL",
     )
     model: str = setting(
-        "", "The model's name at that server; empty: the preset's own", env="FAMILIAR_LLM_MODEL"
+        "",
+        "The model's name at that server; empty: the preset's own",
+        rule="name",
+        env="FAMILIAR_LLM_MODEL",
     )
     api_key_env: str = setting(
         "", "Environment variable holding the key; empty: the preset's own", rule="variable"
@@ -97,7 +100,7 @@ class LLMSettings(SlotSettings):
 class MeSettings(SettingsTable):
     """`[me]`: who you are."""
 
-    name: str = setting("", "What you are called; empty: user_name")
+    name: str = setting("", "What you are called; empty: user_name", rule="name")
     description: str = setting("", "Who you are, for {{persona}}; macros work")
     pronouns: str = setting("", "Your pronouns, e.g. they/them")
     also: tuple[str, ...] = setting((), "Your other accounts, as PLATFORM:ID", rule="accounts")
@@ -464,8 +467,8 @@ class ChannelsSettings(SettingsTable):
 class CharacterConfig(SettingsTable):
     """All of `character.toml`."""
 
-    name: str = setting("", "The familiar's name; empty: the card's")
-    user_name: str = setting("User", "Text for {{user}} when the speaker has no name")
+    name: str = setting("", "The familiar's name; empty: the card's", rule="name")
+    user_name: str = setting("User", "Text for {{user}} when the speaker has no name", rule="name")
     timezone: str = setting(
         "", "Time zone such as Europe/Oslo; empty: the system's", rule="timezone"
     )
@@ -511,7 +514,7 @@ class ChannelConfig(SettingsTable):
         "Mode of the conversation; auto: by the modality of each message",
         choices=("auto", *ChannelMode),
     )
-    name: str = setting("", "Display name of the channel; empty: its id")
+    name: str = setting("", "Display name of the channel; empty: its id", rule="name")
     kind: str = setting("text", "Kind of channel", choices=KINDS)
     parent: str = setting("", "Parent channel of a thread or post")
     greeting: str = setting(

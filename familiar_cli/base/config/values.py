@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from familiar_cli.base.errors import UsageError
-from familiar_cli.base.text import slugify, without_secrets
+from familiar_cli.base.text import is_visible, slugify, without_secrets
 
 ON_OFF = ("on", "off")
 _MOST_NAME_CHARS = 200
@@ -213,9 +213,14 @@ def _embedder_problem(value: object) -> str | None:
     return "must be the name of a model"
 
 
+def _name_problem(value: Any) -> str | None:  # noqa: ANN401
+    return None if is_visible(value) else f"is {value!r}, which has no visible characters"
+
+
 _RULES = {
     "embedder": _embedder_problem,
     "hub_name": _hub_name_problem,
+    "name": _name_problem,
     "accounts": _accounts_problem,
     "schedule": _schedule_problem,
     "slug": _slug_problem,

@@ -107,6 +107,7 @@ def test_a_file_that_is_not_there_is_made(path) -> None:
         ("llm.temperature", "nan"),
         ("llm.temperature", "inf"),
         ("timezone", "Mars/Base"),
+        ("name", "  "),
         ("distill.long_at", "monthly 0 04:00"),
         ("llm.base_url", "localhost"),
         ("llm.api_key_env", "sk-123"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.base.config.schema import CharacterConfig
+from familiar_cli.base.config.schema import CharacterConfig, HomeSettings
 from familiar_cli.base.config.settings import build_settings, load_config
 from familiar_cli.base.errors import ConfigError
 from tests.support.cases import each
@@ -28,6 +28,12 @@ def problem(read, content: str | bytes) -> str:
     with pytest.raises(ConfigError) as caught:
         read(content)
     return str(caught.value)
+
+
+def test_the_hint_fits_the_kind_of_file() -> None:
+    tables = {"name": " ", "also": ["x"]}
+    hints = {problem.hint for problem in build_settings(tables, HomeSettings)[1]}
+    assert hints == {"Correct the line in that file, or remove it."}
 
 
 def test_a_missing_file_gives_the_defaults(tmp_path) -> None:
@@ -83,6 +89,9 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(read) -> None:
         ("llm = {retries = 'x'}", 1, "'llm.retries' is text"),
         ("timezone = 'Mars/Base'", 1, "'timezone' is 'Mars/Base', which is not a valid time zone"),
         ("[distill]\nmid_at = 'sundays'", 2, "'distill.mid_at' is 'sundays', but must look like"),
+        ("name = '  '", 1, "'name' is '  ', which has no visible characters"),
+        ("[me]\nname = '\u200b'", 2, "'me.name' is"),
+        ("[llm.slots.recast]\nmodel = ' '", 2, "'llm.slots.recast.model' is ' '"),
         ("timezone = '../x'", 1, "'timezone' is '../x', which is not a valid time zone"),
         (
             "[llm]\nbase_url = 'localhost:80'",
