@@ -110,6 +110,11 @@ def typed(word: str, *, windows: bool = os.name == "nt") -> str:
     return shlex.quote(word)
 
 
+def channel_option(channel_id: str) -> str:
+    """Return the option that names a channel in a hint; empty for the default one."""
+    return "" if channel_id == "cli" else f" --channel {typed(channel_id)}"
+
+
 def hint_sentence(hint: str) -> str:
     """Return a hint as a sentence; one that is only a command is put into one."""
     return hint if "`" in hint or hint[:1].isupper() else f"Run `{hint}`."

@@ -248,6 +248,15 @@ def test_remember_writes_the_last_message_with_its_turn_as_evidence(root, serve)
     assert len(server.requests) == 1  # no model writes it
 
 
+def test_a_branch_remembers_and_explains_what_it_shares(root, serve) -> None:
+    serve("Noted.", "Fine.")
+    chat("My boat is called Ladybird.")
+    chat("Elsewhere.", channel="harbour")
+    assert "Remembered in people/cli-user.md" in chat("/branch side", "/remember").stderr
+    assert "Ladybird" in chat("/context", channel="side").stdout
+    assert "no turns yet" in chat("/why", channel="nowhere", code=4).stderr
+
+
 def test_remembered_twice_it_stands_once(root, serve) -> None:
     serve("Noted.")
     result = chat("My boat is called Ladybird.", "/remember", "/remember", code=5)

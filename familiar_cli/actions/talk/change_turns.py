@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
-from familiar_cli.base.text import fold, slugify, typed, whole_line
+from familiar_cli.base.text import channel_option, fold, slugify, whole_line
 from familiar_cli.base.who.identity import NEUTRAL, Author, parse_author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Modality, Said, Spoken
@@ -130,28 +130,38 @@ def last_turn(familiar: Familiar, channel_id: str) -> Turn:
 
 
 def _without_turns(channel_id: str) -> NotFoundError:
-    where = "" if channel_id == "cli" else f" --channel {typed(channel_id)}"
-    hint = f'Say something first: `familiar ask "Hello"{where}`.'
+    hint = f'Say something first: `familiar ask "Hello"{channel_option(channel_id)}`.'
     return NotFoundError(f"Channel {channel_id!r} has no turns yet; nothing was changed", hint=hint)
 
 
-def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
-    """Return the last exchange of a channel.
+def shared_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
+    """Return the last exchange of a channel, which a branch may share with its parent.
 
     Raises:
         NotFoundError: The channel has no turns.
-        RefusedError: The exchange belongs to the channel from which this one branched.
     """
     turns = in_pairs(familiar.history.recent(channel_id, _LAST_TURNS, viewer=OWNER))
     at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
     if at is None:
         raise _without_turns(channel_id)
-    if turns[at].channel_id != channel_id:
+    return StandingExchange(turns[at], tuple(turns[at + 1 :]))
+
+
+def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
+    """Return the last exchange of a channel, to change it.
+
+    Raises:
+        NotFoundError: The channel has no turns.
+        RefusedError: The exchange belongs to the channel from which this one branched.
+    """
+    exchange = shared_exchange(familiar, channel_id)
+    if exchange.said.channel_id != channel_id:
         raise RefusedError(
-            f"The last exchange is also in channel {turns[at].channel_id!r}; nothing was changed",
+            f"The last exchange is also in channel {exchange.said.channel_id!r}; "
+            "nothing was changed",
             hint="Change it there, or say something here first.",
         )
-    return StandingExchange(turns[at], tuple(turns[at + 1 :]))
+    return exchange
 
 
 def answer_last_turn(familiar: Familiar, said: Said) -> Said | None:

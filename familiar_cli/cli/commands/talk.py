@@ -141,14 +141,12 @@ def reply_to(
 def _retry_command(familiar: Familiar, said: Said, *, in_chat: bool) -> str:
     """Name the command that asks for the failed reply once more."""
     from familiar_cli.actions.talk.talk import kept_question
-    from familiar_cli.base.text import typed
+    from familiar_cli.base.text import channel_option
 
     name = "continue" if said.remake == "continue" else "again"
     if in_chat:
         return f"type /{name}"
-    channel_id = kept_question(familiar, said).channel_id
-    where = "" if channel_id == "cli" else f" --channel {typed(channel_id)}"
-    return f"run `familiar {name}{where}`"
+    return f"run `familiar {name}{channel_option(kept_question(familiar, said).channel_id)}`"
 
 
 ask_app = base.App()

@@ -243,7 +243,7 @@ def _remember(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.memory.write_memory import remember_turn
 
     _check_on_record(chat, "/remember")
-    turn = change_turns.last_exchange(chat.familiar, chat.said.channel_id).said
+    turn = change_turns.shared_exchange(chat.familiar, chat.said.channel_id).said
     rel_path = remember_turn(chat.familiar, turn.id)
     chat.out.note(f"Remembered in {rel_path}: {one_line(turn.content, _EXCERPT_CHARS)}")
 
@@ -534,12 +534,16 @@ class Conversation:
         return forgotten
 
     def last_trace(self) -> Trace:
-        """Return the trace of the last reply.
+        """Return the trace of the channel's last reply.
 
         Raises:
             NotFoundError: There is none.
         """
-        return self._last or find_trace(self.familiar)
+        channel_id = self.said.channel_id
+        if self._last and self._last.channel_id == channel_id:
+            return self._last
+        exchange = change_turns.shared_exchange(self.familiar, channel_id)
+        return find_trace(self.familiar, exchange.said.id)
 
     def check_edits(self, name: str) -> None:
         """Check that there is a line editor.

@@ -409,7 +409,7 @@ def _turn_rows(request: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[
 def _oldest_in_prompt(familiar: Familiar, channel_id: str) -> int:
     """Return the oldest turn in a conversation's last prompt; 0 if there is none."""
     try:
-        turn = change_turns.last_exchange(familiar, channel_id).said
+        turn = change_turns.shared_exchange(familiar, channel_id).said
         return oldest_in_prompt(read_trace(familiar.paths.traces, turn.id))
     except FamiliarError:
         return 0
