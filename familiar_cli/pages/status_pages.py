@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import (
     bare_lines,
+    channel_option,
     counted,
     one_line,
     shorten_list,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         CostStatus,
         DeskStatus,
         FamiliarStatus,
+        LastTurn,
         ListedFamiliar,
         SummaryStatus,
     )
@@ -111,6 +113,8 @@ def _waiting_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tupl
 
     if status.plans:
         yield "review", waiting_words(status.plans, status.turns_in_review)
+    if status.last_turn and status.last_turn.failed:
+        yield "failed", _unanswered(status.last_turn)
     for failure in status.failures:
         yield "failed", _failure_words(failure, zone)
     if status.rewritten:
@@ -199,6 +203,11 @@ def _turn_counts(status: FamiliarStatus, zone: tzinfo | None) -> str:
     at = local_time(last.at, zone)
     who, channel = one_line(last.name, 60), one_line(last.channel, 60)
     return f"{status.turns:,}, the last by {who} in {channel} at {at}{broken}"
+
+
+def _unanswered(last: LastTurn) -> str:
+    mend = f"Run `familiar again{channel_option(last.channel)}`."
+    return f"the last message has no reply: {whole_line(last.failed)}. {mend}"
 
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}

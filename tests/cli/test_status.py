@@ -82,6 +82,16 @@ def test_a_name_full_of_escapes_cannot_steer_the_terminal() -> None:
     assert home().name in page
 
 
+def test_a_message_without_a_reply_is_told_with_the_command_that_asks_again(serve) -> None:
+    live("ada")
+    serve(Fail(401, "bad key"), "Hello.")
+    run("ask", "Hello", "--channel", "den")
+    assert "bad key" in data("status")["last_turn"]["failed"]
+    assert "Run `familiar again --channel den`." in run("status").stdout
+    run("again", "--channel", "den")
+    assert data("status")["last_turn"]["failed"] == ""
+
+
 def test_a_pass_that_failed_is_told_with_when_why_and_what_tries_it_again(monkeypatch) -> None:
     talked()
     with ChatServer([Fail(401, "bad key"), NOTHING]) as server:

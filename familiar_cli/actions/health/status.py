@@ -31,7 +31,11 @@ T = TypeVar("T")
 
 
 class LastTurn(Struct, frozen=True):
-    """The latest turn of any channel, without its text; `name` is its speaker's."""
+    """The latest turn of any channel, without its text; `name` is its speaker's.
+
+    Args:
+        failed: Why the model gave no reply to it; empty if it did, or was not asked.
+    """
 
     id: int
     at: str
@@ -40,6 +44,7 @@ class LastTurn(Struct, frozen=True):
     author: str | None
     partial: bool
     name: str = ""
+    failed: str = ""
 
 
 class SummaryStatus(Struct, frozen=True):
@@ -399,4 +404,14 @@ def _last_turn(familiar: Familiar, turn: Turn | None) -> LastTurn | None:
     author, name = (turn.author.slug if turn.author else None), familiar.name
     if turn.author:
         name = familiar.labels([turn.author], turn.channel_id).of(turn.author)
-    return LastTurn(turn.id, iso(turn.at), turn.channel_id, turn.role, author, turn.partial, name)
+    failed = "" if turn.role == "assistant" else _error_of(familiar, turn.id)
+    at, place = iso(turn.at), turn.channel_id
+    return LastTurn(turn.id, at, place, turn.role, author, turn.partial, name, failed)
+
+
+def _error_of(familiar: Familiar, turn_id: int) -> str:
+    """Return why a turn has no reply; empty if no model was asked for one."""
+    from familiar_cli.context.trace import read_trace
+
+    trace = _or_else(None, lambda: read_trace(familiar.paths.traces, turn_id))
+    return (trace.error or "it was interrupted, or is still being written") if trace else ""
