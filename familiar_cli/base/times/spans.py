@@ -657,9 +657,13 @@ def _beside(said: Mapping[str, Any], today: date) -> Span | None:
 
 
 def _of_years(yearly: Yearly, way: int, today: date) -> Span:
-    """Return the last occurrence that is over, this year's, or the next that has not begun."""
+    """Return the last occurrence that is over, this one, or the next that has not begun.
+
+    A winter that has begun is this one, also when the year in which it began is over.
+    """
     if way == 0:
-        return yearly.of(today.year)
+        begun = yearly.of(today.year - 1) if yearly.months > 1 else None
+        return begun if begun and begun.last >= today else yearly.of(today.year)
     years = range(today.year - 2, today.year + 3)
     spans = [yearly.of(year) for year in years]
     if way < 0:

@@ -377,9 +377,9 @@ def _format_kind(time_phrase: spans.NamedTime, kind: str) -> str:
         else ""
     )
     month = phrases(time_phrase.code).months[span.first.month - 1]
-    return language.written[kind].format(
-        day=span.first, month=month, season=season, year=span.first.year
-    )
+    is_within = not season or span.first.year == span.last.year
+    year = str(span.first.year) if is_within else f"{span.first.year}/{span.last:%y}"
+    return language.written[kind].format(day=span.first, month=month, season=season, year=year)
 
 
 def _fit_sentence(written: str, text: str, start: int, end: int, *, is_owner: bool) -> str:

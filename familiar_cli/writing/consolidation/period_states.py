@@ -303,7 +303,8 @@ class PeriodStates(Struct):
         if there is not None and there.sources is None and not there.problem:
             return PeriodState(period, "by_hand", sources)
         if not self.today.is_over(period):
-            return PeriodState(period, "waits", sources, _UNTIL[period.tier])
+            last = f"its last day, {period.last}, is not over yet"
+            return PeriodState(period, "waits", sources, last)
         reason = self._waits_for(below, there)
         if reason:
             return PeriodState(period, "waits", sources, reason)
@@ -343,13 +344,6 @@ class PeriodStates(Struct):
             return self.library.daily.get(period, ())
         there = self.library.above.get(period)
         return (there,) if there else ()
-
-
-_UNTIL = {
-    "weekly": "the week is not over yet",
-    "monthly": "the month is not over yet",
-    "yearly": "the year is not over yet",
-}
 
 
 def _changed_sources(made_of: Mapping[str, str], sources: Sequence[LibraryFile]) -> list[str]:

@@ -114,6 +114,18 @@ def test_a_span_is_known_by_its_first_and_last_day() -> None:
     assert (found.first, found.last) == (date(2024, 2, 1), date(2024, 2, 29))
 
 
+@each(
+    ("text", "then"),
+    [
+        ("We go this winter.", "We go in the winter of 2026/27."),
+        ("We met last winter.", "We met in the winter of 2025/26."),
+        ("It rained last week.", "It rained in the week of 2026-12-28."),
+    ],
+)
+def test_around_new_year_no_other_year_is_named(text, then) -> None:
+    assert dated(text, date(2027, 1, 10)) == then
+
+
 @pytest.mark.parametrize("day", [date.min, date.max])
 def test_at_the_ends_of_the_calendar_it_stays(day) -> None:
     text = "Anna moved last year, or next year."

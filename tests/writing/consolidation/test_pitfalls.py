@@ -105,6 +105,14 @@ def test_iso_week_1_may_begin_in_december_and_belongs_to_the_month_of_its_thursd
     life.session(date(2025, 12, 29), "- Snow fell.\n")
     report = life.run()
     assert names(report) == ["2025-12-29", "2026-W01", "2026-01", "2026"]
+    title = life.file("weekly/2026-W01.md").partition("# ")[2].splitlines()[0]
+    assert title == "2026-W01, 29 December 2025 to 4 January 2026"
+
+
+def test_a_year_of_weeks_that_ends_in_january_says_when(life) -> None:
+    life.session(date(2026, 12, 30), "- Snow fell.\n")
+    report = life.run(datetime(2027, 1, 2, 12, tzinfo=UTC))
+    assert report.waiting["2026"] == "its last day, 2027-01-03, is not over yet"
 
 
 def test_the_day_ends_when_the_persons_night_ends_in_their_timezone(life) -> None:
