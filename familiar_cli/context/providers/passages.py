@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.pages.lore_settings import LoreSettings
     from familiar_cli.store.memory.store.store import MemoryStore
-    from familiar_cli.store.search.types import Hit
+    from familiar_cli.store.search.types import Hit, Spans
 
 CITED_SHARE: Final = 0.5
 """What a line's score counts for the turns it rests on, which may hold none of the words."""
@@ -82,6 +82,7 @@ class PartlyHiddenFile(Struct, frozen=True):
 
     Args:
         text: The file.
+        private: The ranges that the viewer does not see, sorted.
         hidden: Hidden ranges with reasons, sorted.
         left_out: All ranges that are not shown: hidden and machine-readable ones, sorted.
         why_not: Why all of it is hidden.
@@ -89,6 +90,7 @@ class PartlyHiddenFile(Struct, frozen=True):
     """
 
     text: str
+    private: Spans
     hidden: tuple[tuple[int, int, str], ...] = ()
     left_out: tuple[tuple[int, int], ...] = ()
     why_not: str = ""
@@ -144,22 +146,26 @@ class Sight(Struct, frozen=True):
     has_past: bool = False
     gates: Callable[[], LoreGates] | None = None
 
-    def of(self, rel_path: str, text: str) -> PartlyHiddenFile:
-        """Return the visible part of a file."""
+    def of(self, rel_path: str, text: str, private: Spans | None = None) -> PartlyHiddenFile:
+        """Return the visible part of a file.
+
+        Args:
+            private: The ranges that the viewer does not see, if they are known.
+        """
+        if private is None:
+            private = visible_lines.private_spans(text, self.viewer, rel_path)
         is_lore = rel_path.startswith(f"{LORE_DIR}/")
         if is_lore and (why_not := self.kept_back(rel_path, text)):
-            return PartlyHiddenFile(text, why_not=why_not)
+            return PartlyHiddenFile(text, private, why_not=why_not)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
-        hidden += [
-            (*span, PRIVATE) for span in visible_lines.private_spans(text, self.viewer, rel_path)
-        ]
+        hidden += [(*span, PRIVATE) for span in private]
         if not self.has_past:
             hidden += [(*span, ENDED) for span in ended_spans(text)]
         if is_lore:
             hidden += [(*span, _NOT_ITS_WORDS) for span in aside_spans(text)]
         days = {} if is_lore else days_shown(text, self.numbering, self.viewer, self.phrases)
         left_out = sorted([*(span[:2] for span in hidden), *memory_lines.machine_spans(text)])
-        return PartlyHiddenFile(text, tuple(sorted(hidden)), tuple(left_out), days=days)
+        return PartlyHiddenFile(text, private, tuple(sorted(hidden)), tuple(left_out), days=days)
 
     def kept_back(self, rel_path: str, text: str) -> str:
         """Return why a lore entry is not offered in this turn; empty if it may be."""
@@ -187,8 +193,9 @@ class Sight(Struct, frozen=True):
 
     def whole(self, rel_path: str, text: str) -> Whole:
         """Return all of a file that may be shown."""
-        visible = visible_lines.visible_in(text, self.viewer, rel_path)
-        seen, title = self.of(rel_path, text), title_of(visible[body_start(visible) :])
+        seen = self.of(rel_path, text)
+        visible = visible_lines.without_spans(text, seen.private)
+        title = title_of(visible[body_start(visible) :])
         below = _below_title(seen.shown, title)
         return Whole(
             one_line(title, LABEL_CHARS) or rel_path.rpartition("/")[2],
@@ -256,14 +263,14 @@ class Gatherer(Struct):
     _files: dict[str, _File] = field(default_factory=dict)
     _chars: int = 0
 
-    def __call__(self, hit: Hit, text: str) -> bool | None:
+    def __call__(self, hit: Hit, text: str, private: Spans) -> bool | None:
         """Collect a line if it is visible; return whether it was, or None if there are enough."""
         is_new = hit.rel_path not in self.sources
         if self._chars >= self.most_chars or (is_new and len(self.sources) >= self.most_files):
             return None
         file = self._files.get(hit.rel_path)
         if file is None:
-            file = self._files[hit.rel_path] = _File(text, self.sight.of(hit.rel_path, text))
+            file = self._files[hit.rel_path] = _File(self.sight.of(hit.rel_path, text, private))
         seen = file.seen
         shown = _below_title(seen.between(hit.char_start, hit.char_end), hit.title)
         why_not = (
@@ -295,7 +302,7 @@ class Gatherer(Struct):
             if whole.why_not:
                 self.refused.setdefault(rel_path, whole.why_not)
                 continue
-            self._files.setdefault(rel_path, _File(text, self.sight.of(rel_path, text)))
+            self._files.setdefault(rel_path, _File(self.sight.of(rel_path, text)))
             known = self.sources.get(rel_path)
             self.sources[rel_path] = PieceSource(
                 key=rel_path,
@@ -326,22 +333,22 @@ class Gatherer(Struct):
         key = packed.source.key
         file = self._files[key]
         first, last = packed.pieces[0].start, packed.pieces[-1].end
-        ends = (first, last) if packed.is_cut else (0, len(file.text))
-        line_at = partial(visible_lines.line_for, viewer=self.sight.viewer, rel_path=key)
+        text, viewer = file.seen.text, self.sight.viewer
+        ends = (first, last) if packed.is_cut else (0, len(text))
         return replace(
             packed.passage(),
             rel_path=key,
-            lines=(line_at(file.text, ends[0]), line_at(file.text, ends[1])),
-            sha256=file.seen_sha256(key, self.sight.viewer),
+            lines=(file.line_at(ends[0], viewer), file.line_at(ends[1], viewer)),
+            sha256=file.sha256,
             is_cut=packed.is_cut,
             whole_tokens=packed.source.size_tokens if packed.is_cut else 0,
-            place=partial(self.sight.place, rel_path=key, text=file.text),
+            place=partial(self.sight.place, rel_path=key, text=text),
         )
 
     def settings_of(self, rel_path: str) -> LoreSettings | None:
         """Return the settings of a collected lore entry, if a book has any."""
         file = self._files.get(rel_path)
-        return self.sight.settings_of(rel_path, file.text) if file else None
+        return self.sight.settings_of(rel_path, file.seen.text) if file else None
 
     def _hidden_alone(self, seen: PartlyHiddenFile, shown: str) -> str:
         """Return why a hit is rejected if all its matching words are hidden."""
@@ -410,29 +417,32 @@ class _File(Struct):
     """A file with matches.
 
     Args:
-        text: All of it.
         seen: Its visible parts.
         heading: The headings above its best line, which its passage's label names.
     """
 
-    text: str
     seen: PartlyHiddenFile
     heading: str = ""
     _sha256: str = ""
 
-    def seen_sha256(self, rel_path: str, viewer: Viewer) -> str:
-        """Return the hash of what the viewer sees of it, computed once."""
-        self._sha256 = self._sha256 or visible_lines.sha256_seen(
-            self.text, sha256_of(self.text), viewer, rel_path
-        )
+    @property
+    def sha256(self) -> str:
+        """The hash of what the viewer sees of it, computed once."""
+        if not self._sha256:
+            shown = visible_lines.without_spans(self.seen.text, self.seen.private)
+            self._sha256 = sha256_of(shown)
         return self._sha256
+
+    def line_at(self, place: int, viewer: Viewer) -> int:
+        """Return the number of the line at a character; see `visible_lines.line_for`."""
+        return visible_lines.line_for(self.seen.text, place, viewer, private=self.seen.private)
 
     def lines_of(self, start: int, end: int) -> str:
         """Return the text from `start` to the end of the line: a long one cites at its end."""
-        last = self.text.find("\n", max(start, end - 1))
-        private = [(first, until) for first, until, why in self.seen.hidden if why == PRIVATE]
-        end = last if last >= 0 else len(self.text)
-        return memory_lines.shown_between(self.text, start, end, private)
+        text = self.seen.text
+        last = text.find("\n", max(start, end - 1))
+        end = last if last >= 0 else len(text)
+        return memory_lines.shown_between(text, start, end, self.seen.private)
 
 
 def _read_facts(seen: PartlyHiddenFile, sight: Sight) -> Iterator[Fact]:

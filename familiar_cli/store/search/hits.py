@@ -24,12 +24,11 @@ from familiar_cli.store.memory.layout import is_page, told_path
 from familiar_cli.store.memory.pages.lines import blank_spans, machine_spans, shown_between
 from familiar_cli.store.memory.pages.visible_lines import (
     private_spans,
-    visible_in,
     visible_place,
     without_spans,
 )
 from familiar_cli.store.search import rank
-from familiar_cli.store.search.types import Hit, SearchOptions, Signals
+from familiar_cli.store.search.types import Hit, SearchOptions, Signals, Spans
 from familiar_cli.store.search.weights import WEIGHTS
 from familiar_cli.store.search.who_when import last_day
 
@@ -55,12 +54,13 @@ class ShownHits(Struct):
 
     query: str
     viewer: Viewer
-    _texts: dict[str, str] = field(default_factory=dict)
-    _spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    _pages: dict[str, tuple[str, Spans, list[tuple[int, int]]]] = field(default_factory=dict)
 
-    def counts(self, hit: Hit, text: str) -> bool:
+    def counts(self, hit: Hit, text: str, private: Spans) -> bool:
         """Tell whether any of a hit's best line is visible."""
-        self._texts[hit.rel_path] = text
+        if hit.rel_path not in self._pages:
+            spans = sorted([*machine_spans(text), *private])
+            self._pages[hit.rel_path] = text, private, spans
         hidden = self._hidden(hit)
         if not hidden:
             return True
@@ -69,20 +69,17 @@ class ShownHits(Struct):
 
     def of(self, hit: Hit) -> Hit:
         """Build a hit as it is shown, if it counts."""
-        text, hidden = self._texts[hit.rel_path], self._hidden(hit)
+        (text, private, _), hidden = self._pages[hit.rel_path], self._hidden(hit)
         start, end = max(hit.best_start, hit.char_start), min(hit.best_end, hit.char_end)
         best, whole = text[start:end], hit.text
         if hidden:
             best = shown_between(text, start, end, hidden)
             whole = shown_between(text, hit.char_start, hit.char_end, hidden)
         shown = replace(hit, text=whole, best=best)
-        return self._placed(shown, text)
+        return shown if self.viewer.is_owner else self._placed(shown, text, private)
 
-    def _placed(self, hit: Hit, text: str) -> Hit:
+    def _placed(self, hit: Hit, text: str, hidden: Spans) -> Hit:
         """Return a hit with places as a stranger may see them."""
-        if self.viewer.is_owner:
-            return hit
-        hidden = private_spans(text, self.viewer, hit.rel_path)
         seen = without_spans(text, hidden)
         places = (hit.char_start, hit.char_end, hit.best_start, hit.best_end)
         start, end, best, best_end = (visible_place(hidden, place) for place in places)
@@ -100,11 +97,7 @@ class ShownHits(Struct):
 
     def _hidden(self, hit: Hit) -> list[tuple[int, int]]:
         """Return the character ranges of the hit that are hidden."""
-        if hit.rel_path not in self._spans:
-            text = self._texts[hit.rel_path]
-            private = private_spans(text, self.viewer, hit.rel_path)
-            self._spans[hit.rel_path] = sorted([*machine_spans(text), *private])
-        spans = self._spans[hit.rel_path]
+        spans = self._pages[hit.rel_path][2]
         return [(a, b) for a, b in spans if a < hit.char_end and b > hit.char_start]
 
 
@@ -142,11 +135,9 @@ def _count_tokens(text: str) -> int:
 
 
 def _choose_visible(
-    text: str, best: CharRange, passage: CharRange, rel_path: str, options: SearchOptions
+    text: str, best: CharRange, passage: CharRange, hidden: Spans, most: int
 ) -> CharRange:
     """Choose the part of a page to show; what is hidden does not decide how much that is."""
-    most, viewer = options.snippet_tokens, options.viewer
-    hidden = private_spans(text, viewer, rel_path)
     if not hidden:
         return choose_snippet(text, best, passage, most)
     start, end = (visible_place(hidden, place) for place in best)
@@ -156,16 +147,12 @@ def _choose_visible(
     return _range_on_page(place, hidden)
 
 
-def _visible_words(text: str, place: CharRange, viewer: Viewer, rel_path: str) -> str:
-    return shown_between(text, *place, private_spans(text, viewer, rel_path))
-
-
-def _range_on_page(place: tuple[int, int], hidden: Sequence[tuple[int, int]]) -> CharRange:
+def _range_on_page(place: tuple[int, int], hidden: Spans) -> CharRange:
     """Return where a range of what is seen of a page is on it."""
     return CharRange(_place_on_page(place[0], hidden), _place_on_page(place[1], hidden, 1))
 
 
-def _place_on_page(place: int, hidden: Iterable[tuple[int, int]], end: int = 0) -> int:
+def _place_on_page(place: int, hidden: Spans, end: int = 0) -> int:
     """Return where a place in what is seen of a page is on it; with `end`, where a range ends."""
     for first, last in hidden:
         if first > place - end:
@@ -315,7 +302,9 @@ def make_hits(
         hit = writer.hit(scored, file, -negative)
         text = writer.text_of(file.rel_path) or ""
         is_there = hit.text == text[hit.char_start : hit.char_end]
-        counts = options.judge(hit, text) if is_there and options.judge else is_there
+        counts: bool | None = is_there
+        if is_there and options.judge:
+            counts = options.judge(hit, text, writer.hidden(file.rel_path))
         if counts is None:
             break
         if counts:
@@ -450,7 +439,7 @@ class _Writer:
         self._query = query
         self._options = options
         self._texts: dict[str, str | None] = {}
-        self._hidden = cache(self._hidden_spans)
+        self.hidden = cache(self._hidden_spans)
         self._coming, self._lines = iter(ranked), dict[int, _Line]()
 
     def _hidden_spans(self, rel_path: str) -> list[tuple[int, int]]:
@@ -480,10 +469,11 @@ class _Writer:
         place = line.place
         if not self._options.lines:
             passage = self._passage(scored)
-            place = _choose_visible(text, line.place, passage, file.rel_path, self._options)
+            hidden, most = self.hidden(file.rel_path), self._options.snippet_tokens
+            place = _choose_visible(text, line.place, passage, hidden, most)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
-        seen = shown_between(text, *place, self._hidden(file.rel_path))
+        seen = shown_between(text, *place, self.hidden(file.rel_path))
         shown = _HitText(place, best, words, line_number(text, best.start), seen)
         return self._written(scored, file, score, line, shown)
 
@@ -618,7 +608,7 @@ def _hits_that_count(hits: Iterable[Hit], file: _FoundFile, options: SearchOptio
     judge = options.judge
     if judge is None:
         return list(hits)
-    counted = (hit for hit in hits if judge(hit, file.text))
+    counted = (hit for hit in hits if judge(hit, file.text, file.hidden))
     return list(counted) if options.lines else list(islice(counted, 1))
 
 
@@ -644,6 +634,7 @@ class _FoundFile(Struct, frozen=True):
     count: int
     rel_path: str
     text: str
+    hidden: Spans
     seen: str
     mtime_ns: int
 
@@ -675,12 +666,13 @@ def _files_holding(
             continue
         if not share_of(fold_word(text), words):
             continue
-        seen = visible_in(text, viewer, rel_path)
+        hidden = private_spans(text, viewer, rel_path)
+        seen = without_spans(text, hidden)
         folded = _fold_text(blank_spans(seen))
         share = share_of(folded, words)
         if share:
             count = sum(folded.count(word) for word in words)
-            yield _FoundFile(share, count, rel_path, text, seen, mtime_ns)
+            yield _FoundFile(share, count, rel_path, text, hidden, seen, mtime_ns)
 
 
 class _Cutter(Struct, frozen=True):
@@ -706,14 +698,13 @@ class _Cutter(Struct, frozen=True):
             yield self._hit(best, self.file.share)
 
     def _hit(self, line: TextSpan, share: float) -> Hit:
-        text, score = self.file.text, round(share, 4)
-        hidden = private_spans(text, self.options.viewer, self.file.rel_path)
+        text, hidden, score = self.file.text, self.file.hidden, round(share, 4)
         best = _range_on_page((line.start, line.end), hidden)
         passage = self.made.passages[line.parts[0]]
         shown = best
         if not self.options.lines:
             outer = _range_on_page((passage.start, passage.end), hidden)
-            shown = _choose_visible(text, best, outer, self.file.rel_path, self.options)
+            shown = _choose_visible(text, best, outer, hidden, self.options.snippet_tokens)
         start = first_word(text, best)
         words = text[shown.start : shown.end]
         return Hit(
@@ -732,10 +723,9 @@ class _Cutter(Struct, frozen=True):
         )
 
     def _signals(self, place: CharRange, score: float) -> Signals:
-        path, viewer = self.file.rel_path, self.options.viewer
-        words = _visible_words(self.file.text, place, viewer, path)
-        about = self.day or last_day(path)
-        age = age_days(about, self.file.mtime_ns, now(), viewer)
+        words = shown_between(self.file.text, *place, self.file.hidden)
+        about = self.day or last_day(self.file.rel_path)
+        age = age_days(about, self.file.mtime_ns, now(), self.options.viewer)
         return Signals(
             relevance=score,
             lexical=score,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Method = Literal["hybrid", "lexical", "dense", "grep"]
 Wanted = Literal["auto", "hybrid", "lexical", "dense", "grep"]
+Spans = Sequence[tuple[int, int]]
 
 BATCH: Final = 16
 """Texts that are read, and whose vectors are kept, at once."""
@@ -51,8 +52,8 @@ class SearchOptions(ViewerRecord, frozen=True):
         refresh: First index files that changed since the last search.
         refresh_s: Maximum seconds for that, and as many to search the other files directly; None
             for no limit.
-        judge: Called with each hit, best first, and the whole text of its file; returns whether to
-            accept it, or None to stop.
+        judge: Called with each hit, best first, the whole text of its file, and the ranges of it
+            that the viewer does not see; returns whether to accept the hit, or None to stop.
         weights: Weights of the signals; None for the measured ones.
         naming: Texts in which names are searched for, most important first.
         min_score: Minimum score of a hit.
@@ -70,7 +71,7 @@ class SearchOptions(ViewerRecord, frozen=True):
     snippet_tokens: int = 0
     refresh: bool = True
     refresh_s: float | None = REFRESH_S
-    judge: Callable[[Hit, str], bool | None] | None = None
+    judge: Callable[[Hit, str, Spans], bool | None] | None = None
     weights: Weights | None = None
     naming: tuple[str, ...] = ()
     min_score: float = 0.0

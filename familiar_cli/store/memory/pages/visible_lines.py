@@ -236,11 +236,23 @@ def numbered_text(text: str, viewer: Viewer, rel_path: str = "") -> str:
     return text if viewer.is_owner else visible_in(text, viewer, rel_path)
 
 
-def line_for(text: str, place: int, viewer: Viewer, rel_path: str = "") -> int:
-    """Return the number, from 1, of the line at a character, counted in `numbered_text`."""
-    hidden = () if viewer.is_owner else private_spans(text, viewer, rel_path)
-    end = visible_place(hidden, place)
-    return 1 + numbered_text(text, viewer, rel_path).count("\n", 0, end)
+def line_for(
+    text: str,
+    place: int,
+    viewer: Viewer,
+    rel_path: str = "",
+    *,
+    private: Sequence[tuple[int, int]] | None = None,
+) -> int:
+    """Return the number, from 1, of the line at a character, counted in `numbered_text`.
+
+    Args:
+        private: The `private_spans` of the page, if they are known.
+    """
+    if viewer.is_owner:
+        return 1 + text.count("\n", 0, place)
+    hidden = private_spans(text, viewer, rel_path) if private is None else private
+    return 1 + without_spans(text, hidden).count("\n", 0, visible_place(hidden, place))
 
 
 def may_hide(text: str, rel_path: str = "") -> bool:
