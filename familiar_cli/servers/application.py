@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from familiar_cli.base.config.environment import install_command
-from familiar_cli.base.config.grants import Access, access_of
 from familiar_cli.base.config.home import find_familiar, list_familiars
+from familiar_cli.base.config.serving import Access, access_of
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.servers.api_errors import ApiError, to_api_error
 from familiar_cli.servers.chat_api.server import Server

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
-from familiar_cli.base.config.grants import (
+from familiar_cli.base.config.serving import (
     ACCESS,
     BY_OWNER,
     RATES,

@@ -19,9 +19,8 @@ from msgspec import Struct, field
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from familiar_cli.actions.health.daemon import LOOK_S, Daemon
-from familiar_cli.base.config.grants import GrantFile
 from familiar_cli.base.config.home import FamiliarPaths, list_familiars
-from familiar_cli.base.config.serving import check_reach, is_loopback_host
+from familiar_cli.base.config.serving import GrantFile, check_reach, is_loopback_host
 from familiar_cli.base.errors import ConfigError, FamiliarError, NotFoundError
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.application import CONNECTION, make_app

@@ -21,7 +21,7 @@ import typer
 from msgspec.structs import replace
 from starlette.routing import Route
 
-from familiar_cli.base.config.grants import Grant, GrantFile
+from familiar_cli.base.config.serving import Grant, GrantFile
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import person_scope

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from familiar_cli.base.config.grants import Grant, GrantFile
 from familiar_cli.base.config.home import FamiliarPaths, find_familiar, list_familiars
-from familiar_cli.base.config.serving import TokenFile, is_loopback_host, load_serving, read_tokens
+from familiar_cli.base.config.serving import (
+    Grant,
+    GrantFile,
+    TokenFile,
+    is_loopback_host,
+    load_serving,
+    read_tokens,
+)
 from familiar_cli.base.text import shorten_list
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.pages.emit import Output, print_error, say, write_json

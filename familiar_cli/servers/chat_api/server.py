@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from starlette.responses import JSONResponse, Response
 
 from familiar_cli.actions.health.job_schedule import SOURCE as JOB
-from familiar_cli.base.config.grants import RATES, Access, RequestRates, access_of
 from familiar_cli.base.config.home import cache_dir, find_familiar, list_familiars
+from familiar_cli.base.config.serving import RATES, Access, RequestRates, access_of
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import status_of
 from familiar_cli.base.text import slugify

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from familiar_cli import __version__
 from familiar_cli.actions.memory.write_memories import ReadVersions
-from familiar_cli.base.config.grants import BY_OWNER, access_of
+from familiar_cli.base.config.serving import BY_OWNER, access_of
 from familiar_cli.base.errors import FamiliarError, bounded
 from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.text import framed, harmless

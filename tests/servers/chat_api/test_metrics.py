@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from familiar_cli.base.config.grants import Grant, GrantFile
+from familiar_cli.base.config.serving import Grant, GrantFile
 from tests.support.server import Say
 from tests.support.serving import serving, user
 from tests.support.world import home, live

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from starlette.routing import Route
 
-from familiar_cli.base.config.grants import Grant, GrantFile, RequestRates
+from familiar_cli.base.config.serving import Grant, GrantFile, RequestRates
 from familiar_cli.servers import application, limits
 from familiar_cli.servers.web.site import PAGES
 from tests.support.serving import assistant, serving, user
@@ -238,7 +238,7 @@ def test_reading_and_streams_and_long_chats_count(tenant, monkeypatch) -> None:
 
 def test_a_window_moves(monkeypatch) -> None:
     at = [0.0]
-    monkeypatch.setattr("familiar_cli.base.config.grants.stopwatch_s", lambda: at[0])
+    monkeypatch.setattr("familiar_cli.base.config.serving.stopwatch_s", lambda: at[0])
     rates = RequestRates()
     assert [rates.count(("a",), 2, 3) for _ in range(3)] == [0.0, 0.0, 60.0]
     at[0] = 61.0
