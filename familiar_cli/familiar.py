@@ -433,7 +433,7 @@ class Familiar:
                 raise
 
     def _settle(self, *, is_restored: bool) -> None:
-        from familiar_cli.base.config.place import is_copy, read_cursor
+        from familiar_cli.base.config.home import is_copy, read_cursor
 
         root = self.paths.root
         found = read_instance(self.paths.instance)
@@ -450,7 +450,7 @@ class Familiar:
         settle_instance(self.paths, self.history, repository, self.tell, is_restored=is_restored)
 
     def _write_cursor(self, turn_id: int) -> None:
-        from familiar_cli.base.config.place import write_cursor
+        from familiar_cli.base.config.home import write_cursor
 
         if found := read_instance(self.paths.instance):
             write_cursor(self.paths.root, found.id, turn_id)

@@ -15,8 +15,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from familiar_cli.base.config.home import FamiliarPaths, Instance, ensure_instance, replace_id
-from familiar_cli.base.config.place import is_copy, note_place, read_cursor
+from familiar_cli.base.config.home import (
+    FamiliarPaths,
+    Instance,
+    ensure_instance,
+    is_copy,
+    note_place,
+    read_cursor,
+    replace_id,
+)
 from familiar_cli.base.errors import BadInputError, NotFoundError
 from familiar_cli.base.files import locked
 from familiar_cli.base.text import counted

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.base.config.home import read_instance
-from familiar_cli.base.config.place import read_cursor
+from familiar_cli.base.config.home import read_cursor, read_instance
 from familiar_cli.base.errors import (
     BadInputError,
     FamiliarError,

@@ -21,8 +21,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from familiar_cli.base.config.grants import BY_OWNER, access_of
 from familiar_cli.base.config.home import find_familiar, list_familiars
+from familiar_cli.base.config.serving import BY_OWNER, access_of
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from familiar_cli.base.config.place import PLACE, is_copy
+from familiar_cli.base.config.home import PLACE, is_copy
 
 
 @pytest.fixture
