@@ -150,7 +150,7 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read or written.
         """
-        return ensure_instance(self.paths.instance, chosen=self.config.instance.id, is_older=True)
+        return ensure_instance(self.paths.instance, chosen=self.config.instance.id)
 
     def turn_number(self, name: str | int) -> int:
         """Resolve a turn: `number`, `instance:number`, or `channel:number` as a search prints it.
@@ -222,7 +222,7 @@ class Familiar:
         if choice := self.config.instance.id:
             return choice
         found = read_instance(self.paths.instance)
-        return found.days if found else host_name()
+        return found.id if found else host_name()
 
     @cached_property
     def channels(self) -> ChannelConfigs:

@@ -4,7 +4,6 @@
 
     id = "laptop-7f3a"      # this instance
     began = "laptop-7f3a"   # the instance that the familiar began on
-    days = "laptop-7f3a"    # what its daily files are named after
 
 `id` is generated once from the machine's name and random digits. It is ASCII, since it becomes part
 of file names, citations and git refs.
@@ -442,13 +441,11 @@ class Instance(Struct, frozen=True):
 
     Args:
         began: The original instance.
-        days: Suffix of its daily files; may differ from the id if older.
         former: Its last id before this one; empty if there was none, or no turn had it.
     """
 
     id: str
     began: str
-    days: str
     former: str = ""
 
     @property
@@ -487,16 +484,10 @@ def read_instance(path: Path) -> Instance | None:
     """
     try:
         result = tomllib.loads(files.read_plain(path, _MOST_BYTES).decode())
-        instance = Instance(
-            result["id"],
-            result["began"],
-            result.get("days", result["id"]),
-            result.get("former", ""),
-        )
+        instance = Instance(result["id"], result["began"], result.get("former", ""))
         is_right = all(
             map(is_instance_id, (instance.id, instance.began, instance.former or instance.id))
         )
-        is_right = is_right and _can_name_files(instance.days)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -508,13 +499,11 @@ def read_instance(path: Path) -> Instance | None:
     return instance
 
 
-def ensure_instance(path: Path, *, chosen: str = "", is_older: bool = False) -> Instance:
+def ensure_instance(path: Path, *, chosen: str = "") -> Instance:
     """Return the instance of a familiar, creating it if needed. Safe across processes.
 
     Args:
         chosen: Configured name of this machine; empty for its host name.
-        is_older: Whether the familiar has daily files from before it had an instance; it keeps
-            them.
 
     Raises:
         ConfigError: The file is damaged, or cannot be read or written.
@@ -522,8 +511,8 @@ def ensure_instance(path: Path, *, chosen: str = "", is_older: bool = False) -> 
     found = read_instance(path)
     if found is not None:
         return found
-    text = new_id(chosen)
-    instance = Instance(text, text, (chosen or host_name()) if is_older else text)
+    own = new_id(chosen)
+    instance = Instance(own, own)
     try:
         return instance if _put_first(path, instance) else _read_again(path)
     except OSError as error:
@@ -543,8 +532,7 @@ def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
     """
     if not is_instance_id(began):
         raise errors.ConfigError(f"{began!r} is not the id of an instance; nothing was changed")
-    text = new_id(chosen)
-    instance = Instance(text, began, text)
+    instance = Instance(new_id(chosen), began)
     try:
         if not _put_first(path, instance):
             raise _unusable_instance(path, "is there already")
@@ -572,8 +560,7 @@ def replace_id(path: Path, taken: str, *, chosen: str = "", has_turns: bool = Tr
             again = _read_again(path)
             if again.id != taken:
                 return again
-            text = new_id(chosen)
-            instance = replace(again, id=text, days=text, former=taken if has_turns else "")
+            instance = replace(again, id=new_id(chosen), former=taken if has_turns else "")
             files.write_whole(path, _instance_text(instance))
     except OSError as error:
         raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
@@ -616,13 +603,9 @@ def _read_again(path: Path) -> Instance:
 
 def _instance_text(instance: Instance) -> str:
     # Slugs need no escapes.
-    told = {key: getattr(instance, key) for key in ("id", "began", "days", "former")}
+    told = {key: getattr(instance, key) for key in ("id", "began", "former")}
     lines = (f'{key} = "{value}"\n' for key, value in told.items() if value)
     return _NOTE + "".join(lines)
-
-
-def _can_name_files(days: object) -> bool:
-    return isinstance(days, str) and bool(days) and slugify(days) == days
 
 
 def _unusable_instance(path: Path, what: str) -> errors.ConfigError:

@@ -39,16 +39,6 @@ def test_the_instance_that_made_a_familiar_began_it(path) -> None:
     assert ensure_instance(path).is_first
 
 
-def test_a_new_instance_names_its_days_after_itself(path) -> None:
-    made = ensure_instance(path)
-    assert made.days == made.id
-
-
-def test_the_days_of_an_older_familiar_stay_its_own(path) -> None:
-    made = ensure_instance(path, is_older=True)
-    assert (made.days, made.id == host_name()) == (host_name(), False)
-
-
 def test_what_the_settings_choose_is_the_readable_part(path) -> None:
     assert ensure_instance(path, chosen="büro").id.startswith("buro-")
 
@@ -108,7 +98,7 @@ def test_a_person_may_write_the_file_by_hand(path) -> None:
     path.parent.mkdir()
     path.write_text("id='desk-1'  # mine\nbegan = 'laptop-7f3a'\n", encoding="utf-8")
     found = read_instance(path)
-    assert (found.id, found.began, found.days) == ("desk-1", "laptop-7f3a", "desk-1")
+    assert (found.id, found.began) == ("desk-1", "laptop-7f3a")
 
 
 def test_a_second_machine_knows_where_the_familiar_began(path) -> None:
@@ -127,7 +117,7 @@ def test_an_id_that_two_machines_have_is_replaced_on_one(path) -> None:
     old = ensure_instance(path)
     new = replace_id(path, old.id)
     assert new == read_instance(path)
-    assert (new.id != old.id, new.began, new.days) == (True, old.id, new.id)
+    assert (new.id != old.id, new.began) == (True, old.id)
 
 
 def test_an_id_is_replaced_once_even_if_two_processes_notice(path) -> None:
@@ -135,14 +125,14 @@ def test_an_id_is_replaced_once_even_if_two_processes_notice(path) -> None:
     assert replace_id(path, old.id) == replace_id(path, old.id)
 
 
-def test_an_older_familiar_gets_an_id_when_it_is_needed(tmp_path) -> None:
+def test_an_id_is_made_when_it_is_needed(tmp_path) -> None:
     paths = FamiliarPaths(tmp_path / "mo")
     paths.memory.mkdir(parents=True)
     with Familiar(paths) as familiar:
         assert familiar.days_name == host_name()
         assert not paths.instance.exists()
         assert familiar.instance == read_instance(paths.instance)
-        assert familiar.days_name == host_name()
+        assert familiar.days_name == familiar.instance.id
 
 
 def test_the_setting_decides_what_days_are_named_after(tmp_path) -> None:
