@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import base64
-import colorsys
-import hashlib
-import math
 import mimetypes
 import zlib
 from collections.abc import Callable
@@ -16,6 +13,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError, FamiliarError, LimitError, NotFoundError
+from familiar_cli.base.text import digest_of
 from familiar_cli.imports import cards, containers, lorebook_shelf
 from familiar_cli.imports.containers import (
     ASSET_KEYWORD,
@@ -47,66 +45,14 @@ from familiar_cli.store.memory.store.store import MemoryStore
 
 WIDTH: Final = 192
 HEIGHT: Final = 288
-_MOON_RADIUS: Final = 34
-_EDGE: Final = 1.5  # pixels over which an edge fades
-
-Colour = tuple[float, float, float]
 
 
 def draw_picture(name: str) -> Png:
-    """Draw a picture for `name`; equal names give equal pictures."""
-    seed = hashlib.sha256(name.encode("utf-8", errors="replace")).digest()
-    sky = _hsv_colour(seed[0] / 255, 0.45, 0.32)
-    glow = _hsv_colour(seed[1] / 255, 0.35, 0.92)
-    hill = _hsv_colour(seed[0] / 255 + 0.08, 0.55, 0.17)
-    moon = (WIDTH * (0.3 + seed[2] / 255 * 0.4), HEIGHT * 0.3)
-    wave = seed[3] / 255 * math.tau
-    ridge = [
-        HEIGHT * 0.78 + 16 * math.sin(x / 31 + wave) + 7 * math.sin(x / 10 + 2 * wave)
-        for x in range(WIDTH)
-    ]
-    rows = (
-        _draw_row(y, sky=sky, glow=glow, hill=hill, moon=moon, ridge=ridge) for y in range(HEIGHT)
-    )
-    pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
+    """Draw a plain picture whose colour depends on `name`."""
+    colour = bytes(64 + byte // 2 for byte in digest_of(name, 3))
+    pixels = zlib.compress((b"\0" + colour * WIDTH) * HEIGHT)
     header = WIDTH.to_bytes(4, "big") + HEIGHT.to_bytes(4, "big") + bytes((8, 2, 0, 0, 0))
     return Png((Chunk(b"IHDR", header), Chunk(b"IDAT", pixels), Chunk(b"IEND", b"")))
-
-
-def _draw_row(
-    y: int,
-    *,
-    sky: Colour,
-    glow: Colour,
-    hill: Colour,
-    moon: tuple[float, float],
-    ridge: list[float],
-) -> bytes:
-    air = _mix_colours(sky, glow, (y / HEIGHT) ** 2 * 0.7)
-    row = bytearray()
-    pixels: dict[tuple[float, float], bytes] = {}  # few differ
-    for x, top in enumerate(ridge):
-        lit = _edge_cover(_MOON_RADIUS - math.hypot(x - moon[0], y - moon[1]))
-        shares = lit, _edge_cover(y - top)
-        if shares not in pixels:
-            colour = _mix_colours(_mix_colours(air, glow, lit), hill, shares[1])
-            pixels[shares] = bytes(round(255 * part) for part in colour)
-        row += pixels[shares]
-    return bytes(row)
-
-
-def _edge_cover(distance: float) -> float:
-    """Return the antialiasing coverage of a pixel `distance` pixels inside an edge."""
-    return min(max(distance / _EDGE + 0.5, 0.0), 1.0)
-
-
-def _mix_colours(one: Colour, other: Colour, share: float) -> Colour:
-    red, green, blue = (a + (b - a) * share for a, b in zip(one, other, strict=True))
-    return red, green, blue
-
-
-def _hsv_colour(hue: float, saturation: float, value: float) -> Colour:
-    return colorsys.hsv_to_rgb(hue % 1, saturation, value)
 
 
 DEFAULT_URI: Final = "ccdefault:"  # "this file's own picture"
