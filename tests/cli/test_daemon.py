@@ -12,7 +12,6 @@ from datetime import timedelta
 
 import pytest
 
-from familiar_cli.base.times.clock import now
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.search.finding import Finder
 from tests.support.embedders import EmbedderChoice, WordEmbedder
@@ -41,24 +40,6 @@ def test_once_catches_up_and_ends(monkeypatch):
         found = data("daemon", "--once")
 
     assert (found["remaining"], found["passes"][0]["outcome"]) == (0, "wrote")
-    assert "Keeps bees." in memory(root, ANNAS)
-
-
-def test_few_recent_turns_wait_for_more_until_a_person_asks(monkeypatch):
-    root = talked(2, at=now())
-    run("config", "set", "memory_writer.wait_days", "3")
-    with ChatServer([answer("Keeps bees.")]) as server:
-        point_at(server, monkeypatch)
-        waits = run("daemon", "--once")
-        assert "2 turns wait for more: `familiar write-memory`" in waits.stderr
-        assert (waits.exit_code, server.requests, data("status")["unsummarised_turns"]) == (
-            0,
-            [],
-            2,
-        )
-        assert "2 turns wait" in run("status").stdout
-        assert "bees" in run("ask", "What about bees?", "--dry-run").stdout
-        run("write-memory")
     assert "Keeps bees." in memory(root, ANNAS)
 
 

@@ -29,7 +29,7 @@ from familiar_cli.store.passes import SYNCING, WRITING, Event, as_failure, faile
 from familiar_cli.sync.engine import SyncOptions
 from familiar_cli.sync.turns_outgoing import SAID_HERE, count_unread_turns
 from familiar_cli.writing.writer.contract import WriterReport
-from familiar_cli.writing.writer.schedule import MemoryWriterScheduler, may_wait
+from familiar_cli.writing.writer.schedule import MemoryWriterScheduler
 from familiar_cli.writing.writer.schedule import is_due as is_pass_due
 
 LAST_S: Final = 8.0
@@ -166,11 +166,7 @@ class Daemon:
         async def work() -> None:
             await self.syncing.once()
             try:
-                waiting = count_unread_turns(self._familiar.history, SAID_HERE)
-                if self._may_wait(waiting):
-                    self._note(f"{counted(waiting, 'turn')} wait for more: `familiar write-memory`")
-                else:
-                    await self._write()
+                await self._write()
             except Exception as error:  # noqa: BLE001  # periods are made all the same
                 self._failed(as_failure(error))
             await self._summarise()
@@ -273,12 +269,7 @@ class Daemon:
         return max(rest_s if rest_s > 0 else LOOK_S, self._writing.retry_in_s)
 
     def _count_waiting(self) -> int:
-        """Count the turns that wait to be written, unless they wait for more."""
-        waiting = count_unread_turns(self._familiar.history, SAID_HERE)
-        return 0 if self._may_wait(waiting) else waiting
-
-    def _may_wait(self, waiting: int) -> bool:
-        return may_wait(self._familiar.history, waiting, self._familiar.config.memory_writer)
+        return count_unread_turns(self._familiar.history, SAID_HERE)
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -294,8 +285,7 @@ class Daemon:
         self, scheduler: MemoryWriterScheduler, seen: int, poll_s: float
     ) -> None:
         scheduler.watch()  # the newest exchange may be left by the first pass
-        if not self._may_wait(count_unread_turns(self._familiar.history, SAID_HERE)):
-            scheduler.catch_up()
+        scheduler.catch_up()
         try:
             while True:
                 await asyncio.sleep(poll_s)

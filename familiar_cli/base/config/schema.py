@@ -316,11 +316,6 @@ class MemoryWriterSettings(SettingsTable):
     )
     turn_threshold: int = setting(50, "Number of waiting turns that triggers writing", minimum=1)
     idle_timeout: float = setting(1800.0, "Silence that triggers writing, in seconds", minimum=1)
-    wait_days: float = setting(
-        0.0,
-        "Days that turns wait if fewer than a fifth of turn_threshold; 0: only until a pause",
-        minimum=0,
-    )
     batch_turns: int = setting(60, "Maximum number of turns per request to the model", minimum=1)
     batch_tokens: int = setting(
         4000, "Maximum tokens of turns per request; less for a small model", minimum=100

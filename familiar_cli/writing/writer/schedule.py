@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.base.times.clock import elapsed_s, now
+from familiar_cli.base.times.clock import now
 from familiar_cli.store.history import WRITER
 from familiar_cli.store.passes import RETRY_AFTER, as_failure
-from familiar_cli.sync import turns_outgoing as outgoing
-from familiar_cli.sync.turns_outgoing import SAID_HERE, count_settled
+from familiar_cli.sync.turns_outgoing import count_settled
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.schema import MemoryWriterSettings
@@ -22,29 +21,12 @@ WRITER_SLOT: Final = "memory_writer"
 """The slot whose model writes memory."""
 
 RETRY_S: Final = RETRY_AFTER[0].total_seconds()
-_FEW: Final = 5  # less than this part of the threshold is few
 _EXCHANGE: Final = 3  # the turn before, the new turn, and its reply
 
 
 def is_due(waiting: int, silence_s: float, *, turn_threshold: int, idle_timeout: float) -> bool:
     """Tell whether a pass is due: enough turns are unread, or it has been quiet long enough."""
     return waiting >= turn_threshold or (waiting > 0 and silence_s >= idle_timeout)
-
-
-def may_wait(history: HistoryStore, waiting: int, set_to: MemoryWriterSettings) -> bool:
-    """Tell whether unread turns are few and recent, so that they wait for more.
-
-    A request costs the same instructions and files of memory for two turns as for twenty.
-
-    Args:
-        history: What was said.
-        waiting: Number of unread turns that were said here.
-        set_to: The settings.
-    """
-    if not (set_to.wait_days and 0 < waiting < set_to.turn_threshold // _FEW):
-        return False
-    oldest = next(outgoing.unread_turns(history, SAID_HERE), None)
-    return oldest is not None and elapsed_s(oldest.at) < 86_400 * set_to.wait_days
 
 
 def due_turns(history: HistoryStore, set_to: MemoryWriterSettings, *, is_local: bool) -> int:
@@ -63,7 +45,7 @@ def due_turns(history: HistoryStore, set_to: MemoryWriterSettings, *, is_local: 
     silence_s = 0.0 if set_to.auto == "auto" and is_local else _silence_s(history)
     threshold, timeout = set_to.turn_threshold, set_to.idle_timeout
     due = is_due(waiting, silence_s, turn_threshold=threshold, idle_timeout=timeout)
-    return waiting if due and not may_wait(history, waiting, set_to) else 0
+    return waiting if due else 0
 
 
 def _silence_s(history: HistoryStore) -> float:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from familiar_cli.base.config.schema import MemoryWriterSettings
 from familiar_cli.base.errors import FamiliarError, ModelError
-from familiar_cli.base.times.clock import now
 from familiar_cli.store.history import WRITER, HistoryStore
-from familiar_cli.writing.writer.schedule import MemoryWriterScheduler, due_turns, is_due, may_wait
+from familiar_cli.writing.writer.schedule import MemoryWriterScheduler, due_turns, is_due
 from tests.support.cases import each
 
 
@@ -247,8 +245,7 @@ def said_at(history, *minutes) -> None:
 
 
 def due(history, *, is_local=False, **settings) -> int:
-    usual = MemoryWriterSettings(wait_days=0)
-    return due_turns(history, replace(usual, **settings), is_local=is_local)
+    return due_turns(history, MemoryWriterSettings(**settings), is_local=is_local)
 
 
 @pytest.mark.parametrize(
@@ -275,32 +272,3 @@ def test_the_silence_counts_only_turns_that_wait(history) -> None:
     history.move_watermark(WRITER, 1)
     assert due(history) == 0
     assert due(history, turn_threshold=2) == 2
-
-
-@each(
-    ("turns", "days_ago", "settings", "waits"),
-    [
-        (9, 2.9, {}, True),
-        (10, 2.9, {}, False),  # a fifth of the threshold is enough
-        (9, 3.1, {}, False),  # the oldest has waited long enough
-        (9, 0, {"wait_days": 0}, False),
-        (9, -1, {"wait_days": 0}, False),  # of a machine whose clock is ahead
-        (9, 2.9, {"turn_threshold": 45}, False),
-        (0, 0, {}, False),
-    ],
-)
-def test_few_turns_wait_for_more_but_not_for_ever(history, turns, days_ago, settings, waits):
-    for n in range(turns):
-        history.append(
-            "cli", "user", f"Said {n}", at=now() - timedelta(days=days_ago if n == 0 else 0)
-        )
-    assert may_wait(history, turns, MemoryWriterSettings(**{"wait_days": 3, **settings})) is waits
-    history.move_watermark(WRITER, history.newest_id())
-
-
-def test_a_night_writes_what_was_said_only_where_it_is_worth_a_request(history) -> None:
-    for hours in (30, 29, 1, 0):
-        history.append("cli", "user", f"{hours} hours ago", at=now() - timedelta(hours=hours))
-    assert due(history, wait_days=3) == 0
-    assert due(history, wait_days=1) == 4
-    assert due(history, wait_days=3, turn_threshold=20) == 4
