@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.text import one_line, size_words
+from familiar_cli.base.times.clock import stopwatch_s
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     StepReport = Callable[[str, int, int], None]
 
 
-_EVERY = 100_000  # lines between two reports
+_EVERY_S = 5.0  # between two lines in a pipe
 _SHOWN_EVERY = 100  # files between two updates of a terminal
 
 
@@ -41,14 +42,17 @@ def show_downloads(out: Output) -> Iterator[Report]:
 
 @contextmanager
 def show_count(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
-    """Show a count of processed lines: a spinner, or an occasional line in a pipe."""
-    on_terminal = sys.stderr.isatty()
+    """Show a count of processed lines: a spinner, or a line every few seconds in a pipe."""
+    on_terminal, told_s = sys.stderr.isatty(), stopwatch_s()
     with spinner(out, f"{what} …") as show:
         tell = show if on_terminal else out.note
 
         def report(name: str, count: int) -> None:
-            if on_terminal or (count and count % _EVERY == 0):
-                tell(f"{what} {one_line(name, 40)}: {count:,} lines …")
+            nonlocal told_s
+            if on_terminal or stopwatch_s() - told_s >= _EVERY_S:
+                told_s = stopwatch_s()
+                lines = f": {count:,} lines" if count else ""
+                tell(f"{what} {one_line(name, 40)}{lines} …")
 
         yield report
 

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from familiar_cli.pages import progress
+from familiar_cli.pages.emit import Output
 from familiar_cli.pages.page import WIDTH_CHARS, Bar, IndentedPart
 from familiar_cli.pages.page import plain as words
 from familiar_cli.pages.terminal import as_plain, column_table, plain
@@ -104,3 +106,14 @@ def test_no_code_page_stops_a_page(argv, encoding) -> None:
     code, stdout, stderr = encoded(encoding, *argv)
     assert (code, b"Traceback" in stderr) == (0, False)
     assert stdout.decode(encoding)
+
+
+def test_a_long_count_in_a_pipe_says_now_and_then_on_stderr_how_far_it_is(
+    capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr(progress, "_EVERY_S", 0)
+    with progress.show_count(Output("import"), "reading") as report:
+        report("big.json", 0)
+        report("big.json", 5_000)
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "reading big.json …\nreading big.json: 5,000 lines …\n")

@@ -253,8 +253,8 @@ BEGIN
         WHERE branches.channel_id = NEW.channel_id;
     INSERT OR REPLACE INTO one_to_one
         SELECT id, NEW.author_platform, NEW.author_user_id FROM turns
-        WHERE NEW.author_platform IS NOT NULL AND turns.channel_id = NEW.channel_id
-        AND NEW.channel_id NOT IN (SELECT channel_id FROM only_speakers)
+        WHERE NEW.author_platform IS NOT NULL AND turns.channel_id = iif(EXISTS
+            (SELECT * FROM only_speakers WHERE channel_id = NEW.channel_id), NULL, NEW.channel_id)
         AND (id = NEW.id OR id NOT IN (SELECT turn_id FROM elsewhere) AND id >
             (SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM sync_state
             WHERE name = 'told' OR name GLOB 'formerly:*'));

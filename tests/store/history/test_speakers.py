@@ -82,3 +82,18 @@ def test_it_agrees_with_the_turns(tmp_path_factory, said) -> None:
         backwards = [who for channel, who in reversed(said) if channel == "x"]
         found = [author.user_id for author in store.recent_distinct_authors("x", 3, viewer=OWNER)]
     assert found == list(dict.fromkeys(backwards))[:3]
+
+
+def test_a_turn_is_added_as_fast_to_a_long_channel_as_to_a_short_one(store) -> None:
+    steps = []
+
+    def add(number: int) -> int:
+        before = len(steps)
+        store.append("den", "user", f"line {number}", author=ANNA)
+        return len(steps) - before
+
+    with store.use(create=True) as connection:
+        connection.set_progress_handler(lambda: steps.append(1), 10)
+        add(0)
+        first, *_, last = [add(number) for number in range(200)]
+    assert last < first + 40
