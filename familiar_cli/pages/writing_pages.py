@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.base.text import counted, harmless, one_line, whole_line
-from familiar_cli.pages.page import Columns, PagePart, local_time, plain
+from familiar_cli.pages.page import Columns, Name, PagePart, local_time, plain
 from familiar_cli.store.memory.layout import digest_path
 from familiar_cli.writing.consolidation.pages import read_page
 
@@ -66,13 +66,20 @@ def estimate_text(told: dict[str, Any]) -> str:
     )
 
 
-def plan_line(plan: ReviewPlan, zone: tzinfo | None) -> str:
-    """Describe a plan in one line."""
-    files = ", ".join(file.rel_path for file in plan.files)
-    return (
-        f"{plan.id}  {one_line(local_time(plan.created, zone))}  {rests_on(plan)}  "
-        f"{counted(len(plan.hunks), 'piece')}  {one_line(files)}  ({waiting_reason(plan)})\n"
-    )
+def plans_page(plans: Sequence[ReviewPlan], zone: tzinfo | None) -> PagePart:
+    """List plans, a row each."""
+    rows = [
+        [
+            plain(plan.id, "bold"),
+            local_time(plan.created, zone),
+            rests_on(plan),
+            len(plan.hunks),
+            Name(", ".join(file.rel_path for file in plan.files)),
+            waiting_reason(plan),
+        ]
+        for plan in plans
+    ]
+    return Columns(rows, ("plan", "made", "from", "pieces", "files", "why"), right=(3,))
 
 
 def rests_on(plan: ReviewPlan) -> str:

@@ -112,7 +112,7 @@ def test_a_plan_that_waits_is_told_of_without_proposing(root) -> None:
 
 def test_the_list_of_plans_says_who_proposed_them(root) -> None:
     run("housekeep", "duplicates", "--propose")
-    assert "(proposed by housekeeping)" in run("review", "list").stdout
+    assert "  proposed by housekeeping\n" in run("review", "list").stdout
 
 
 def test_since_leaves_out_what_was_not_touched(root) -> None:

@@ -17,7 +17,7 @@ from familiar_cli.cli.terminal.reply import BackgroundNotices
 from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan, turns_in_review
 from tests.support.server import ChatServer
-from tests.support.terminals import answering
+from tests.support.terminals import answering, on_terminal
 from tests.support.world import data, own, run
 from tests.support.writing import ANNAS, answer, memory, point_at, talked
 
@@ -35,9 +35,19 @@ def root(monkeypatch):
 def test_a_list_shows_what_waits(root):
     done = run("review", "list")
 
-    assert done.stdout.count("\n") == 1
-    assert ANNAS in done.stdout
-    assert "turns 1-2" in done.stdout
+    header, plan = done.stdout.splitlines()
+    assert header.split() == ["plan", "made", "from", "pieces", "files", "why"]
+    assert ANNAS in plan
+    assert "  turns 1-2  " in plan
+
+
+@pytest.mark.posix
+def test_a_list_is_readable_in_forty_columns(root, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    code, shown = on_terminal("review", "list")
+    lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()]
+    assert (code, max(map(len, lines)) <= 40) == (0, True)
+    assert lines[-2:] == [f"  files   {ANNAS}", "  why     proposed for review"]
 
 
 def test_a_list_gives_the_familiars_time(root):

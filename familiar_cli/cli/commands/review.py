@@ -12,7 +12,7 @@ from familiar_cli.base.text import counted
 from familiar_cli.cli.commands._base import familiar_of, group, output
 from familiar_cli.cli.commands._options import DryRun
 from familiar_cli.pages.emit import Output, exact, is_terminal
-from familiar_cli.pages.writing_pages import plan_line, plan_text, rests_on, waiting_reason
+from familiar_cli.pages.writing_pages import plan_text, plans_page, rests_on, waiting_reason
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -54,7 +54,7 @@ def list_plans(ctx: typer.Context) -> None:
         except BadInputError as error:
             out.warn(f"{error}. {error.hint}")
     data = {"plans": [_summary(plan) for plan in plans]}
-    out.answer(data, lambda: exact("".join(plan_line(plan, zone) for plan in plans)))
+    out.answer(data, plans_page(plans, zone) if plans else None)
     if not plans:
         out.note("No plans await review. `familiar write-memory --review` makes one.")
 
