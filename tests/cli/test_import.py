@@ -407,3 +407,15 @@ def test_the_history_of_a_known_familiar_does_not_touch_its_card() -> None:
     live("ibis")
     (item,) = data("import", str(SAMPLES / "character_ai.json"), "--me", "Nell")["items"]
     assert (item["error"], [r["imported"] for r in item["results"]]) == (None, [2])
+
+
+def test_a_question_is_asked_again_and_its_end_refuses_the_file(tmp_path, monkeypatch) -> None:
+    live("ada")
+    monkeypatch.setattr("familiar_cli.pages.emit.is_terminal", lambda: True)
+    path = tmp_path / "chat.txt"
+    path.write_text("01/02/24, 10:04 - User: hello\n03/02/24, 10:05 - Ada: hi\n", encoding="utf-8")
+    ended = run("import", str(path), stdin="7\n")
+    assert ended.exit_code == 2
+    assert "'7' is none of 1 to 2" in ended.stderr
+    assert "its question was not answered" in ended.stderr
+    assert run("import", str(path), stdin="x\n2\n").exit_code == 0

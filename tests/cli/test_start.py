@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
+from io import StringIO
 
 import pytest
 
@@ -12,6 +13,7 @@ from familiar_cli.actions.health import start
 from familiar_cli.base.config.home import list_familiars
 from familiar_cli.base.errors import ConfigError, UsageError
 from familiar_cli.cli.commands.start import _Wizard
+from familiar_cli.cli.terminal.prompts import ask_yes
 from tests.support import pages
 from tests.support.server import ChatServer
 from tests.support.world import data, home, run
@@ -213,3 +215,10 @@ def test_the_json_of_start_is_one_object(server) -> None:
     del server
     result = run("start", "--template", "companion", "--say", "Hi", "--json", stdin="")
     assert json.loads(result.stdout)["data"]["reply"] == "Good evening!"
+
+
+def test_yes_or_no_is_asked_again_and_the_end_of_input_means_no(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO("maybe\nYes\n"))
+    assert ask_yes("Sure?")
+    assert "'maybe' is neither y nor n." in capsys.readouterr().err
+    assert not ask_yes("Sure?")

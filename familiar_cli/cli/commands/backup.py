@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from familiar_cli.base.config.home import FamiliarPaths, zone_of
+from familiar_cli.base.config.settings import load_config
 from familiar_cli.base.errors import FamiliarError, PartialError, RemoteKeyError, UsageError
 from familiar_cli.base.text import counted
 from familiar_cli.cli.commands._base import App, globals_of, home_of, output
+from familiar_cli.pages.page import Columns, local_time
 from familiar_cli.pages.progress import show_totals
 
 if TYPE_CHECKING:
@@ -127,9 +131,19 @@ def _raise_failures(failed: dict[str, FamiliarError], *, is_partial: bool) -> No
 def _show_backups(ctx: typer.Context, place: BackupTarget) -> None:
     from familiar_cli.actions.share.backup import list_backups
 
-    backups = list_backups(place)
-    lines = [f"{one['familiar']}  {one['backup']}  {one['at']}" for one in backups]
-    output(ctx).answer({"target": place.address, "backups": backups}, "\n".join(lines) + "\n")
+    backups, home = list_backups(place), home_of(ctx)
+    rows = [
+        [one["familiar"], one["backup"], local_time(one["at"], _zone_in(home, one["familiar"]))]
+        for one in backups
+    ]
+    output(ctx).answer({"target": place.address, "backups": backups}, Columns(rows))
+
+
+def _zone_in(home: Path, familiar_id: str) -> tzinfo | None:
+    """Return the timezone of a familiar in this home; None for the system's."""
+    with suppress(FamiliarError):
+        return zone_of(load_config(FamiliarPaths(home / familiar_id).config).timezone)
+    return None
 
 
 def _verify(ctx: typer.Context, place: BackupTarget) -> None:

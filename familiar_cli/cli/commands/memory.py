@@ -519,10 +519,12 @@ def undo(
     out = output(ctx)
     familiar = familiar_of(ctx)
     if (commit or run) and not (yes or dry_run or out.as_json) and sys.stdin.isatty():
+        from familiar_cli.cli.terminal.prompts import ask_yes
+
         would, _ = undo(familiar, commit, run=run, dry_run=True)
         if would.changes and would.is_from_elsewhere:
             _print_diff(out, None, memory_pages.undone_text(would, dry_run=True))
-            yes = typer.confirm("Remove this here and, with the next sync, everywhere?", err=True)
+            yes = ask_yes("Remove this here and, with the next sync, everywhere?")
     undone, notices = undo(familiar, commit, run=run, dry_run=dry_run, merges=yes)
     data = {**memory_pages.undone_data(undone, dry_run=dry_run), "notices": list(notices)}
     _print_diff(out, data, memory_pages.undone_text(undone, dry_run=dry_run))

@@ -257,8 +257,10 @@ def forget(
         report = forget_person(familiar, person, turns=turn or (), dry_run=True)
         if not dry_run:
             if not yes and not out.as_json and sys.stdin.isatty():
+                from familiar_cli.cli.terminal.prompts import ask_yes
+
                 out.note(forgotten_text(report))
-                yes = typer.confirm("Forget this person for good, on every machine?", err=True)
+                yes = ask_yes("Forget this person for good, on every machine?")
             if not yes:
                 raise errors.RefusedError(
                     "Forgetting cannot be undone, so it must be confirmed; nothing was changed",

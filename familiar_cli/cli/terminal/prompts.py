@@ -175,6 +175,19 @@ def ask_line(question: str, default: str) -> str:
     return line.strip() or default
 
 
+def ask_yes(question: str) -> bool:
+    """Ask until the answer is yes or no; an empty line or Ctrl-D means no."""
+    while True:
+        try:
+            answer = ask_line(f"{question} (y/n)", "n").lower()
+        except EOFError:
+            _say_aside("\n")
+            return False
+        if answer in {"y", "yes", "n", "no"}:
+            return answer[0] == "y"
+        _say_aside(f"{answer!r} is neither y nor n.\n")
+
+
 def ask_hidden(question: str) -> str:
     """Ask for a line without echo. Raises as `ask_line`."""
     from getpass import getpass  # only needed without a key
@@ -192,12 +205,38 @@ def ask_number(question: str, choices: Sequence[str], *, takes_url: bool = False
         choices: The choices.
         takes_url: An address may be typed as well.
     """
+    return _ask_number(question, choices, choices, "1", takes_url=takes_url)
+
+
+def ask_choice(
+    question: str, choices: Sequence[tuple[str, str]], *, has_default: bool = False
+) -> str:
+    """Ask for one of several choices; return its value. Raises as `ask_line`.
+
+    Args:
+        question: The question.
+        choices: Values, which may be typed as well, with their descriptions.
+        has_default: An empty line means the first one.
+    """
+    values, words = [value for value, _ in choices], [words for _, words in choices]
+    return values[int(_ask_number(question, words, values, "1" if has_default else ""))]
+
+
+def _ask_number(
+    question: str,
+    choices: Sequence[str],
+    names: Sequence[str],
+    default: str,
+    *,
+    takes_url: bool = False,
+) -> int | str:
     lines = "".join(f"  {number}  {harmless(one)}\n" for number, one in enumerate(choices, 1))
-    _say_aside(f"{question}\n{lines}")
+    _say_aside(f"{harmless(question)}\n{lines}")
+    known = [name.casefold() for name in names]
     while True:
-        answer = ask_line("Number", "1")
-        if answer in choices:
-            return choices.index(answer)
+        answer = ask_line("Number", default)
+        if answer.casefold() in known:
+            return known.index(answer.casefold())
         if answer.isascii() and answer.isdecimal() and 1 <= int(answer) <= len(choices):
             return int(answer) - 1
         if takes_url and answer.startswith(("http://", "https://")):
@@ -227,33 +266,3 @@ def _say_aside(text: str) -> None:
 
 def _colour_line(line: str) -> Text:
     return plain(line, _STYLES.get(line[:1], ""))
-
-
-def ask_choice(
-    question: str, choices: Sequence[tuple[str, str]], *, has_default: bool = False
-) -> str:
-    """Ask for one of several choices; return its value.
-
-    Args:
-        choices: Values with their descriptions.
-        has_default: An empty line means the first one.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C or Ctrl-D was typed.
-    """
-    _say_aside(harmless(question) + "\n")
-    for number, (_, words) in enumerate(choices, 1):
-        _say_aside(f"  {number}  {harmless(words)}\n")
-    default = ", default 1" if has_default else ""
-    while True:
-        _say_aside(f"Which? [1-{len(choices)}{default}] ")
-        line = sys.stdin.readline()
-        if not line:
-            _say_aside("\n")
-            raise KeyboardInterrupt
-        word = line.strip() or ("1" if has_default else "")
-        if word.isdecimal() and 1 <= int(word) <= len(choices):
-            return choices[int(word) - 1][0]
-        values = [value for value, _ in choices if value.casefold() == word.casefold()]
-        if values:
-            return values[0]

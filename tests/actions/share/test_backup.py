@@ -6,8 +6,10 @@ import asyncio
 import os
 import threading
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -273,6 +275,8 @@ def test_what_cannot_be_is_one_clear_error(ada, tmp_path) -> None:
         ("restore", copy, "--backup", "19990101T000000Z", "--home", str(tmp_path / "new")): 4,
     }
     assert {argv: run(*argv).exit_code for argv in refused} == refused
-    listed = data("backup", "list", copy)["backups"]
-    assert [one["familiar"] for one in listed] == ["ada"]
+    (listed,) = data("backup", "list", copy)["backups"]
+    run("config", "set", "timezone", "Asia/Tokyo")
+    there = datetime.fromisoformat(listed["at"]).astimezone(ZoneInfo("Asia/Tokyo"))
+    assert run("backup", "list", copy).stdout.endswith(f"  {there:%Y-%m-%d %H:%M}\n")
     assert home().is_dir()
