@@ -20,7 +20,7 @@ from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileRep
 from familiar_cli.pages.page import Columns, PagePart, Stack, plain
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.bring.export_everything import Export
+    from familiar_cli.actions.bring.export import Export
     from familiar_cli.actions.bring.import_files import Done, ImportItem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC
 
-from familiar_cli.actions.bring.export_everything import export_chat
+from familiar_cli.actions.bring.export import export_chat
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.cast import Cast
 from familiar_cli.imports.contract import Reading

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.actions.bring.export_everything import export_chat
+from familiar_cli.actions.bring.export import export_chat
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER

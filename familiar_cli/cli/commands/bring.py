@@ -268,7 +268,7 @@ def export(
         public: Leave out everything private.
         force: Replace an earlier export in DIR.
     """
-    from familiar_cli.actions.bring.export_everything import export_familiars
+    from familiar_cli.actions.bring.export import export_familiars
     from familiar_cli.pages.bring_pages import exported_page
 
     path = directory or out_dir
@@ -308,7 +308,7 @@ def _export_memories(
     dry_run: bool,
 ) -> None:
     """Export what a familiar remembers to a path, or text to standard output."""
-    from familiar_cli.actions.bring.export_lines import export_lines, write_lines
+    from familiar_cli.actions.bring.export import export_lines, write_export
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
@@ -325,7 +325,7 @@ def _export_memories(
     words = counted(len(done.memories), "memory", "memories")
     if path is not None:
         if not dry_run:
-            write_lines(done, path, force=force)
+            write_export(done, path, force=force)
         deed = "Would write" if dry_run else "Wrote"
         out.answer(data | {"path": str(path)}, f"{deed} {words} to {path}")
         return

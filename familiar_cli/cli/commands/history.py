@@ -326,7 +326,7 @@ def export(
     Args:
         chat_format: File format.
     """
-    from familiar_cli.actions.bring.export_everything import export_chat
+    from familiar_cli.actions.bring.export import export_chat
     from familiar_cli.imports.foreign_files import write_lines
 
     out = output(ctx)

@@ -24,13 +24,16 @@ from familiar_cli.store.memory.aliases import main_slug, names_of
 from familiar_cli.store.memory.layout import TOPICS_DIR
 from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.store.memory.pages.visible_lines import private_spans, visible_in
-from familiar_cli.writing.writer import lore
 from familiar_cli.writing.writer.contract import Batch, Bounds, bounds_for, reply_schema
 from familiar_cli.writing.writer.grounds import (
+    LORE_RULE,
     Caps,
     Grounds,
+    Roster,
     ShownFile,
+    lore_section,
     own_session,
+    read_lore,
     roster_of,
     seen_of,
     session_files,
@@ -43,7 +46,6 @@ if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.review.pending import Draft
     from familiar_cli.writing.writer.contract import WriterSettings
-    from familiar_cli.writing.writer.grounds import Roster
 
 
 INSTRUCTIONS: Final = """\
@@ -139,7 +141,7 @@ def system_message(
     )
     names_topics = not (private or bounds.simple or phrases is ENGLISH)
     more = [TOPICS] if names_topics else [PRIVATE] if private else []
-    more += [lore.RULE] if has_lore else []
+    more += [LORE_RULE] if has_lore else []
     return "\n".join([text, *more])
 
 
@@ -519,9 +521,9 @@ class Questions(Struct, frozen=True, dict=True):
         labels = self._labels(turns)
         transcript, cut_turns = self._transcript(turns, labels, called)
         listed = len(roster.people) + len(sessions) + len(labels)
-        lore_entries = lore.read_lore(self.store, self.lore_shown([turn.id for turn in turns]))
+        lore_entries = read_lore(self.store, self.lore_shown([turn.id for turn in turns]))
         # A small model would mistake it for conversation.
-        told = "" if self._bounds.simple else lore.lore_section(lore_entries, self.count)
+        told = "" if self._bounds.simple else lore_section(lore_entries, self.count)
         used = (
             self.count(told)
             + self.count(transcript)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from familiar_cli.actions.bring.export_everything import export_chat
+from familiar_cli.actions.bring.export import export_chat
 from familiar_cli.base.errors import NotFoundError, RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
