@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from familiar_cli.servers.chat_api.conversations import ServedFamiliar
     from familiar_cli.servers.chat_api.turns import TurnTable
     from familiar_cli.servers.familiar_pool import FamiliarPool
-    from familiar_cli.servers.mcp.http import Endpoint
+    from familiar_cli.servers.mcp.transports import Endpoint
     from familiar_cli.servers.web.site import Site
 
 # Addresses of Anthropic's, Ollama's and OpenAI's other APIs.
@@ -90,8 +90,8 @@ class McpEndpoints:
         async with self._opening:
             if paths.id not in self._open:
                 await asyncio.to_thread(_load_modules)
-                from familiar_cli.servers.mcp.http import Endpoint  # noqa: PLC0415  # a second
                 from familiar_cli.servers.mcp.server import ServerOptions  # noqa: PLC0415  # so is this
+                from familiar_cli.servers.mcp.transports import Endpoint  # noqa: PLC0415  # a second
 
                 self._open[paths.id] = Endpoint(
                     paths,
@@ -127,7 +127,7 @@ def _load_modules() -> None:
         ApiError: They are not installed.
     """
     try:
-        import familiar_cli.servers.mcp.http  # noqa: F401, PLC0415
+        import familiar_cli.servers.mcp.transports  # noqa: F401, PLC0415
     except ModuleNotFoundError as error:
         raise ApiError(
             501,

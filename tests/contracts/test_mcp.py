@@ -74,7 +74,9 @@ async def test_results_are_what_the_output_schemas_say():
 
 
 def test_starting_loads_the_protocol_and_nothing_that_a_call_needs():
-    loaded = loaded_by("import familiar_cli.cli.commands.serve, familiar_cli.servers.mcp.stdio")
+    loaded = loaded_by(
+        "import familiar_cli.cli.commands.serve, familiar_cli.servers.mcp.transports"
+    )
     assert "mcp" in loaded
     assert NOT_AT_THE_START & loaded == set()
     of_calls = [
@@ -84,7 +86,7 @@ def test_starting_loads_the_protocol_and_nothing_that_a_call_needs():
         "store.search.search",
         "sync.remote",
     ]
-    probe = "import familiar_cli.servers.mcp.stdio, sys\n" + "\n".join(
+    probe = "import familiar_cli.servers.mcp.transports, sys\n" + "\n".join(
         f"assert 'familiar_cli.{module}' not in sys.modules, {module!r}" for module in of_calls
     )
     loaded_by(probe)

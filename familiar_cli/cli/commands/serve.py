@@ -413,7 +413,7 @@ def mcp(
         _print_client_config(out, print_config, paths, options)
         return
     from familiar_cli.servers.mcp.server import ServerOptions
-    from familiar_cli.servers.mcp.stdio import serve_stdio
+    from familiar_cli.servers.mcp.transports import serve_stdio
 
     manner = ServerOptions(
         channel,

@@ -34,18 +34,24 @@ from familiar_cli.servers.web import (
     bring_pages,
     home_pages,
     memory_pages,
-    model_form,
     people_pages,
     relation_pages,
     search_pages,
+    setup_pages,
     talk_pages,
     time_pages,
     turn_pages,
     upkeep_pages,
 )
 from familiar_cli.servers.web.drawing import draw_page, static_file, stylesheet
-from familiar_cli.servers.web.model_form import KEY, read_model_fields, try_choice
-from familiar_cli.servers.web.setup_pages import make_familiar, read_upload, setup_values
+from familiar_cli.servers.web.setup_pages import (
+    KEY,
+    make_familiar,
+    read_model_fields,
+    read_upload,
+    setup_values,
+    try_choice,
+)
 from familiar_cli.servers.web.talk_pages import PageTurn, TalkResponse, show_outcome
 
 if TYPE_CHECKING:
@@ -125,7 +131,7 @@ PAGES: Final = (
     *relation_pages.PAGES,
     *bring_pages.PAGES,
     *upkeep_pages.PAGES,
-    *model_form.PAGES,
+    *setup_pages.PAGES,
 )
 """The first matching route wins."""
 

@@ -37,7 +37,7 @@ from familiar_cli.pages.stream import Styler, shown_runs, spoken_runs
 from familiar_cli.servers import connection
 from familiar_cli.servers.web import asking
 from familiar_cli.servers.web.conversations import MAIN, list_conversations, title_of_channel
-from familiar_cli.servers.web.model_form import missing_model, spare_model
+from familiar_cli.servers.web.setup_pages import missing_model, spare_model
 from familiar_cli.store.history import attachments
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 

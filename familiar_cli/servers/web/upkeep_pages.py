@@ -23,7 +23,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.base.markdown import bullet, without_marker
 from familiar_cli.base.text import bare_lines
 from familiar_cli.pages import writing_pages
-from familiar_cli.servers.web import model_form
+from familiar_cli.servers.web import setup_pages
 from familiar_cli.servers.web.asking import (
     Data,
     PageRequest,
@@ -348,16 +348,16 @@ def _settings_page(
     rows = sorted(with_effective(request.familiar, effective_settings(path)), key=_section_of)
     sections = [(name, list(found)) for name, found in groupby(rows, key=_section_of)]
     values = {row.setting.key: row for row in rows}
-    fields = typed or {name: str(getattr(llm, name)) for name in model_form.SETTINGS}
+    fields = typed or {name: str(getattr(llm, name)) for name in setup_pages.SETTINGS}
     return PageView(
         "settings",
         {
             "sections": sections,
             "path": path,
             "controls": [(label, values[key]) for key, label in _CONTROLS.items() if key in values],
-            "missing": model_form.missing_model(request.familiar),
-            **model_form.embedder_values(request.familiar),
-            **model_form.model_values(fields, tested),
+            "missing": setup_pages.missing_model(request.familiar),
+            **setup_pages.embedder_values(request.familiar),
+            **setup_pages.model_values(fields, tested),
         },
         status,
     )
@@ -370,7 +370,7 @@ def change_settings(request: PageRequest) -> PageView | Redirect:
         return _change_settings(request, fields)
     except FamiliarError as error:
         failed = ModelTest(False, str(error), error.hint or "")  # noqa: FBT003
-        typed = {name: fields.get(name, "") for name in model_form.SETTINGS}
+        typed = {name: fields.get(name, "") for name in setup_pages.SETTINGS}
         return _settings_page(request, typed, failed, http_status(error))
 
 
@@ -383,12 +383,12 @@ def _change_settings(request: PageRequest, fields: Mapping[str, str]) -> PageVie
         return Redirect(request.to("settings"), ("Saved.",))
     if request.sent("embed"):
         return Redirect(
-            request.to("settings"), (model_form.keep_embedder(config, request.sent("embed")),)
+            request.to("settings"), (setup_pages.keep_embedder(config, request.sent("embed")),)
         )
-    chosen, key = model_form.read_model_fields(fields), request.sent(model_form.KEY)
+    chosen, key = setup_pages.read_model_fields(fields), request.sent(setup_pages.KEY)
     if request.sent("do") == "keep":
-        return Redirect(request.to("settings"), tuple(model_form.keep_choice(config, chosen, key)))
-    return _settings_page(request, chosen, model_form.try_choice(chosen, key))
+        return Redirect(request.to("settings"), tuple(setup_pages.keep_choice(config, chosen, key)))
+    return _settings_page(request, chosen, setup_pages.try_choice(chosen, key))
 
 
 def _section_of(row: Effective) -> str:

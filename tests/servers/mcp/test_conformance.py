@@ -46,7 +46,7 @@ def played(program: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_protocol_s_own_suite_fails_where_we_expect_it_only(programs, monkeypatch):
-    monkeypatch.setattr("familiar_cli.servers.mcp.http.MemoryServer", SuiteServer)
+    monkeypatch.setattr("familiar_cli.servers.mcp.transports.MemoryServer", SuiteServer)
     live(**BO)
     with serving() as server:
         options = ("--url", f"{server.url}/mcp", "--expected-failures", str(EXPECTED))

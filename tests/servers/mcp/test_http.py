@@ -138,7 +138,7 @@ def _results(reply: Any) -> list[dict[str, Any]]:
 def test_without_the_package_the_server_starts_and_says_what_is_missing(monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "mcp"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "familiar_cli.servers.mcp.http", raising=False)
+    monkeypatch.delitem(sys.modules, "familiar_cli.servers.mcp.transports", raising=False)
     monkeypatch.setitem(sys.modules, "mcp", None)
     live(**BO)
     with serving() as server:

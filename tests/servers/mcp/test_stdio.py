@@ -81,7 +81,7 @@ class Loud(f.Finder):
             subprocess.run([sys.executable, "-c", "print('stray child', repr(input('?')) )"])
         return super().search(*args, **more)
 f.Finder = Loud
-import familiar_cli.servers.mcp.stdio
+import familiar_cli.servers.mcp.transports
 """
 JUNK = """
 
