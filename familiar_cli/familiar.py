@@ -720,8 +720,7 @@ class Familiar:
             self.counter,
             SummaryLimits(
                 summary_tokens(layers, self.phrases, self.counter),
-                self.config.history.summary_batch_tokens,
-                LOCAL_STEPS if slot.preset == "local" else MOST_STEPS,
+                steps=LOCAL_STEPS if slot.preset == "local" else MOST_STEPS,
             ),
             name=self.name,
             label=self.channels.label,

@@ -118,7 +118,7 @@ class SummaryLimits(Struct, frozen=True):
     """
 
     summary_tokens: int
-    batch_tokens: int
+    batch_tokens: int = 3000
     steps: int = MOST_STEPS
 
 

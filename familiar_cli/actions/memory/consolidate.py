@@ -159,7 +159,6 @@ class Consolidation:
         distilling = self._familiar.passes.named(DISTILLING.format(name=name))
         digest = await (make() if how.dry_run else distilling.run(make, on_wait=how.on_wait))
         problem = ""
-        set_to = self._familiar.config.distill
         if self._shelf:
             digest = replace(digest, rel_path=path_in_scope(digest.rel_path, self._shelf.scope))
         is_new = digest.outcome in {"made", "held"} and name != "short" and not how.dry_run
@@ -167,9 +166,8 @@ class Consolidation:
             what = "awaits review" if digest.outcome == "held" else f"{digest.tokens:,} tokens"
             problem = await asyncio.to_thread(
                 digests.run_notifier,
-                set_to.notify,
+                self._familiar.config.distill.notify,
                 f"{self._familiar.name}: the {name} digest was made ({what})",
-                timeout_s=set_to.notify_timeout_s,
             )
         return digest, problem
 

@@ -124,13 +124,10 @@ async def tidy_up(
         NotFoundError: No such check.
         FamiliarError: The memory cannot be used.
     """
-    set_to = familiar.config
     past = _Past(familiar)
     options = Options(
         today=now().astimezone(familiar.zone).date(),
-        stale_days=set_to.housekeeping.stale_days,
-        similarity=set_to.housekeeping.likeness,
-        max_file_bytes=set_to.memory.max_file_bytes,
+        max_file_bytes=familiar.config.memory.max_file_bytes,
         day_of_turn=past.day_of,
         fallen=past.fallen,
         numbering=past.numbering(),

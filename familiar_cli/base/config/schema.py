@@ -143,9 +143,6 @@ class HistorySettings(SettingsTable):
         "Number of turns that must leave the prompt before they are summarised; 0: never",
         minimum=0,
     )
-    summary_batch_tokens: int = setting(
-        3000, "Maximum tokens of turns summarised in one step", minimum=200
-    )
     elsewhere_channels: int = setting(
         3, "Maximum number of other channels to quote recent turns from; 0: none", minimum=0
     )
@@ -347,19 +344,6 @@ class PrivacySettings(SettingsTable):
     )
 
 
-class HousekeepingSettings(SettingsTable):
-    """`[housekeeping]`: what `familiar housekeep` goes by."""
-
-    stale_days: int = setting(
-        365, "Age in days from which a dated statement is reported", minimum=1
-    )
-    likeness: float = setting(
-        0.8,
-        "Share of common word sequences from which two files are near duplicates, 0 to 1",
-        minimum=0.3,
-    )
-
-
 class InstanceSettings(SettingsTable):
     """`[instance]`: one of the places where a familiar lives."""
 
@@ -416,9 +400,6 @@ class DistillSettings(SettingsTable):
     )
     notify: tuple[str, ...] = setting(
         (), "Command to run after a digest was made; the message is added as its last argument"
-    )
-    notify_timeout_s: float = setting(
-        30.0, "Maximum time for that command, in seconds", minimum=0.1
     )
 
 
@@ -495,7 +476,6 @@ class CharacterConfig(SettingsTable):
     consolidation: ConsolidationSettings = field(default_factory=ConsolidationSettings)
     distill: DistillSettings = field(default_factory=DistillSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
-    housekeeping: HousekeepingSettings = field(default_factory=HousekeepingSettings)
     inject: dict[str, InjectSettings] = field(
         default_factory=dict, metadata={"each": InjectSettings, "names": ()}
     )

@@ -40,7 +40,7 @@ _SCRIPTS = (".bat", ".cmd")
 _SIGNS = str.maketrans(dict.fromkeys('"%!^&|<>()\r\n', " "))
 
 
-def run_notifier(command: Sequence[str], message: str, *, timeout_s: float) -> str:
+def run_notifier(command: Sequence[str], message: str, *, timeout_s: float = 30.0) -> str:
     """Run `command` with `message` as its last argument; return an error, or nothing.
 
     It runs without a shell or input, and is killed after the time limit.
