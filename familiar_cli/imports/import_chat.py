@@ -626,7 +626,7 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
     name, account = one_line(who.label), f"{who.platform}:{who.user_id}"
     reading = wish.reading
     options = [("--channel", wish.channel), ("--format", reading.format)]
-    options += [("--dates", reading.dates or "")]
+    options += [("--dates", reading.dates or ""), ("--year", str(reading.year or ""))]
     names = reading.cast.character
     options += [("--character", name) for name in names]
     options += [("--character", NO_CHARACTER)] if reading.cast.unnamed == "others" else []

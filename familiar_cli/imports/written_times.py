@@ -65,6 +65,11 @@ _DATE: Final = (
     r"[-.,/ ]{1,2}(?:de[ ])?\d{2,4}"
     rf"|{_MONTH}\.?[ ]\d{{1,2}}(?:st|nd|rd|th)?,?[ ]\d{{4}})"
 )
+_SHORT_DATE: Final = (  # without a year
+    r"(?:\d{1,2}[ ]?[月월][ ]?\d{1,2}[ ]?[日일]|\d{1,2}/\d{1,2}|\d{1,2}\.[ ]?\d{1,2}\."
+    rf"|\d{{1,2}}(?:st|nd|rd|th|º|er)?[-. ]{{1,2}}(?:de[ ])?{_MONTH}\.?"
+    rf"|{_MONTH}\.?[ ]\d{{1,2}}(?:st|nd|rd|th)?)"
+)
 _TIME: Final = (
     rf"(?:(?:{_HALF})[ ]?)?"
     r"\d{1,2}(?::\d{2}(?::\d{2}(?:[.,]\d{1,6})?)?|[.h]\d{2}(?:\.\d{2})?(?![./\d]))"
@@ -74,7 +79,8 @@ _TIME: Final = (
 _GAP: Final = r"(?:,?[ ]{1,3}(?:(?:[^\W\d_]{1,4}\.?,?[ ]{1,3}){1,2}|@[ ]?)?|T|,)"
 _AFTER_DATE: Final = r"(?:[ ]?[(（][^()（）\d]{1,12}[)）]|[ ](?:Mo|Tu|We|Th|Fr|Sa|Su)[a-z]{0,7})?"
 STAMP: Final = (
-    rf"(?:(?:{_DAY_NAME})?{_DATE}{_AFTER_DATE}(?:{_GAP}{_TIME})?|{_TIME}(?:,?[ ]{_DATE})?)"
+    rf"(?:(?:{_DAY_NAME})?{_DATE}{_AFTER_DATE}(?:{_GAP}{_TIME})?|{_TIME}(?:,?[ ]{_DATE})?"
+    rf"|(?:{_DAY_NAME})?{_SHORT_DATE}{_GAP}{_TIME})"
 )
 """A pattern for a date, a time, or both, in a text that `in_ascii_digits` returned."""
 
@@ -82,6 +88,7 @@ CLOCK: Final = _TIME
 """A pattern for a time alone."""
 
 _DATE_IN: Final = re.compile(_DATE, re.IGNORECASE)
+_SHORT_IN: Final = re.compile(rf"{_SHORT_DATE}(?={_GAP}{_TIME})", re.IGNORECASE)
 _TIME_IN: Final = re.compile(rf"(?<![\d.:/-]){_TIME}", re.IGNORECASE)
 _HALF_IN: Final = re.compile(rf"(?<![^\W\d_])(?:{_HALF})(?![^\W\d_])", re.IGNORECASE)
 _RULES: Final = r"[-–—=*_~#]{1,80}"
@@ -92,6 +99,7 @@ _DAY: Final = re.compile(
 )
 _NUMBERS: Final = re.compile(r"(\d{1,4})[^\w:]{1,3}(\d{1,2})[^\w:]{1,3}(\d{1,4})\.?")
 _CJK: Final = re.compile(r"(\d{4})\D{1,3}(\d{1,2})\D{1,3}(\d{1,2})")
+_CJK_MONTH: Final = r"\d[ ]?[月월]"
 _LETTERS: Final = re.compile(r"[^\W\d_][^\s\d.,:/-]*")
 _OTHER_DIGIT: Final = re.compile(r"[^\D0-9]")
 _CENTURY: Final = 100
@@ -124,7 +132,7 @@ class WrittenTime(Struct, frozen=True):
 @lru_cache(maxsize=4096)
 def read_stamp(text: str) -> WrittenTime:
     """Parse a text that matches `STAMP`."""
-    dated = _DATE_IN.search(text)
+    dated = _find_date(text)
     rest = f"{text[: dated.start()]} {text[dated.end() :]}" if dated else text
     if dated and rest.startswith(" T"):
         rest = rest[2:]
@@ -136,7 +144,7 @@ def read_stamp(text: str) -> WrittenTime:
 def is_stamp(text: str) -> bool:
     """Tell whether the words in a text that matches `STAMP` are words of a date."""
     day = day_of(text)
-    return not day or bool(_NUMBERS.fullmatch(day) or _CJK.match(day) or _month_in(day))
+    return not day or not _LETTERS.search(day) or bool(re.search(_CJK_MONTH, day) or _month_in(day))
 
 
 def holds_time(text: str) -> bool:
@@ -148,8 +156,26 @@ def holds_time(text: str) -> bool:
 
 def day_of(text: str) -> str:
     """Return the date in a text that matches `STAMP`, as written; empty: none."""
-    match = _DATE_IN.search(text)
+    match = _find_date(text)
     return match[0] if match else ""
+
+
+def _find_date(text: str) -> re.Match[str] | None:
+    whole = _DATE_IN.search(text)  # which may take the hour for a year
+    return _SHORT_IN.match(text, whole.start()) or whole if whole else _SHORT_IN.search(text)
+
+
+def lacks_year(day: str) -> bool:
+    """Tell whether a date, as written, has no year."""
+    return bool(day) and not _DATE_IN.fullmatch(day)
+
+
+def with_year(day: str, year: int) -> str:
+    """Add a year to a date that has none, as its form has it."""
+    if re.search(_CJK_MONTH, day):
+        return f"{year}年{day}"
+    between = "" if day.endswith(".") and day[:-1][-1:].isdigit() else "/" if "/" in day else " "
+    return f"{day}{between}{year}"
 
 
 def day_alone(line: str) -> str:

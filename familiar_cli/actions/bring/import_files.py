@@ -58,6 +58,7 @@ class FileImportOptions(Struct, frozen=True):
         mine: The owner's names in chats.
         character: The familiar's names in chats.
         dates: The order of numeric dates.
+        year: The year of the first date of a chat, if it has none.
         update: Rewrite files whose source has changed.
         force: Rewrite even files that a person edited.
         at_once: Apply memories of other programs instead of proposing them.
@@ -72,6 +73,7 @@ class FileImportOptions(Struct, frozen=True):
     mine: tuple[str, ...] = ()
     character: tuple[str, ...] = ()
     dates: DateOrder | None = None
+    year: int | None = None
     update: bool = False
     force: bool = False
     at_once: bool = False
@@ -88,6 +90,8 @@ class FileImportOptions(Struct, frozen=True):
         if option == WHOSE:
             whom, _, name = value.partition(":")
             return replace(self, whose={**self.whose, name: whom == "me"})
+        if option == "--year":
+            return replace(self, year=int(value))
         return replace(self, dates="dmy" if value == "dmy" else "mdy")
 
 
@@ -558,7 +562,7 @@ class FileImporter:
             my_names=(*reading.cast.my_names, *mine),
             others=frozenset(fold(name) for name, is_mine in options.whose.items() if not is_mine),
         )
-        return replace(reading, cast=cast, dates=options.dates)
+        return replace(reading, cast=cast, dates=options.dates, year=options.year)
 
     def questions_of(self, item: ImportItem) -> list[errors.Question]:
         """Return the questions that a person should answer before a chat is imported."""

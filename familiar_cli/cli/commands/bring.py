@@ -37,6 +37,7 @@ def import_files(
     character: list[str] | None = None,
     as_: Annotated[str | None, typer.Option("--as")] = None,
     dates: Literal["dmy", "mdy", "ymd"] | None = None,
+    year: _options.Year = None,
     update: _options.Update = False,
     force: Annotated[bool, typer.Option("--force", "--overwrite")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
@@ -81,6 +82,7 @@ def import_files(
         mine=tuple(me or ()),
         character=tuple(character or ()),
         dates=dates,
+        year=year,
         update=update,
         force=force,
         at_once=yes,
@@ -168,7 +170,7 @@ def _choose_kind(out: Output, item: ImportItem) -> None:
 def _unanswered(path: Path) -> UsageError:
     return UsageError(
         f"{path.name!r} was not imported: its question was not answered",
-        hint="Options answer it, too: `--kind`, `--me`, `--character` and `--dates`.",
+        hint="Options answer it, too: `--kind`, `--me`, `--character`, `--dates` and `--year`.",
     )
 
 

@@ -254,6 +254,7 @@ def import_chat(
     me: list[str] | None = None,
     format_: Annotated[str | None, typer.Option("--format")] = None,
     dates: Literal["dmy", "mdy", "ymd"] | None = None,
+    year: options.Year = None,
     dry_run: options.DryRun = False,
 ) -> None:
     """Import chats from other programs into the history, with times and authors.
@@ -292,6 +293,7 @@ def import_chat(
         chat_reading(familiar, as_, tuple(character or ()), tuple(me or ())),
         format=format_ or "",
         dates=dates,
+        year=year,
     )
     path = None if file == "-" else Path(file).expanduser()
     choice = familiar_option(base.home_of(ctx), familiar.paths.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, time, timedelta
 from itertools import islice
 from typing import Final
 
@@ -30,7 +30,14 @@ from familiar_cli.imports.transcript_lines import (
     is_utf8,
     text_lines,
 )
-from familiar_cli.imports.written_times import DateReading, day_alone, day_of, read_day
+from familiar_cli.imports.written_times import (
+    DateReading,
+    day_alone,
+    day_of,
+    lacks_year,
+    read_day,
+    with_year,
+)
 
 _PROGRAM: Final = Program("transcript", PLATFORM)
 _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
@@ -44,6 +51,9 @@ _HINT: Final = (
 )
 _MIDNIGHT_PASSED: Final = timedelta(hours=12)
 _NOON: Final = time(12)
+_HALF_A_YEAR: Final = timedelta(days=183)
+_ANY_LEAP_YEAR: Final = 2000
+_YEARS_OFFERED: Final = 6
 _MOST_NAMES: Final = 20_000  # most distinct names per style
 _RARE: Final = 0.05  # share of the prevailing style's headers; a rarer style is chance
 _OFTEN: Final = 0.02  # a speaker's minimum share of the most talkative one's messages
@@ -80,7 +90,7 @@ def _read(source: ForeignFile, reading: contract.Reading) -> Iterator[contract.F
         raise BadInputError(f"{source.name!r} is text, not a chat", hint=_HINT)
 
     def read() -> Iterator[SourceMessage | Skip]:
-        return _Pass(source, reading.zone, shape).run()
+        return _Pass(source, reading, shape).run()
 
     notes = (*shape.notes, *_unread_times(read()))
     if not is_utf8(source):
@@ -163,6 +173,7 @@ class _Survey:
         self._reading = reading
         self._styles: dict[str, _Style] = {}
         self._dates: dict[str, DateReading] = {}
+        self._yearless: dict[str, str] = {}  # the first date without a year of each style
         self._filled = 0  # non-blank lines
         self._header: list[str] = []
         self._latest = (max(source.changed, now()) + timedelta(days=2)).date()
@@ -211,6 +222,9 @@ class _Survey:
                 style.first_line.setdefault(head.name, number)
 
     def _date(self, where: str, day: str) -> None:
+        if lacks_year(day):
+            self._yearless.setdefault(where, day)
+            day = with_year(day, self._reading.year or _ANY_LEAP_YEAR)
         if day:
             self._dates.setdefault(where, DateReading(self._latest)).take(day)
 
@@ -278,7 +292,14 @@ class _Survey:
         return len(speakers) > 1 and _LINES_A_HEAD * sum(speakers.values()) >= self._filled
 
     def _order(self, styles: list[str], *, has_days: bool) -> tuple[contract.DateOrder, bool]:
-        """Return the order of the dates, and whether it matters."""
+        """Return the order of the dates, and whether it matters.
+
+        Raises:
+            RefusedError: Only a person knows it, or their year.
+        """
+        first = next((self._yearless[style] for style in styles if style in self._yearless), "")
+        if first and not self._reading.year:
+            self._ask_year(first)
         where = ["day"] if has_days and "day" in self._dates else []
         where += [style for style in styles if style in self._dates]
         readings = [self._dates[name] for name in where]
@@ -302,6 +323,17 @@ class _Survey:
         error.question = "--dates", tuple(choices)
         raise error
 
+    def _ask_year(self, text: str) -> None:
+        latest = self._source.changed.year
+        error = RefusedError(
+            f"Dates in {self._source.name!r} have no year, for example {text!r}; "
+            "nothing was imported",
+            hint=f"Add `--year {latest}` if that was in {latest}.",
+        )
+        years = range(latest, latest - _YEARS_OFFERED, -1)
+        error.question = "--year", tuple((str(year), f"{text} {year}") for year in years)
+        raise error
+
     def _notes(self, styles: list[str], doubtful: Mapping[str, int]) -> tuple[str, ...]:
         """Describe lines that begin like a message but were read as text."""
         lines: dict[str, int] = {}
@@ -322,9 +354,12 @@ class _Survey:
 class _Pass:
     """One pass through a file."""
 
-    def __init__(self, source: ForeignFile, zone: tzinfo | None, shape: TranscriptShape) -> None:
+    def __init__(
+        self, source: ForeignFile, reading: contract.Reading, shape: TranscriptShape
+    ) -> None:
         self._source = source
-        self._zone = zone
+        self._zone, self._year = reading.zone, reading.year
+        self._latest: date | None = None  # of those without a year
         self._shape = shape
         self._head: MessageHeader | None = None
         self._start = 0
@@ -459,7 +494,16 @@ class _Pass:
             return None
 
     def _date(self, text: str) -> date | None:
-        return written_times.read_day(text, self._shape.order) if text else None
+        if not lacks_year(text):
+            return read_day(text, self._shape.order) if text else None
+        if self._year is None:
+            return None
+        day = read_day(with_year(text, self._year), self._shape.order)
+        if day and self._latest and self._latest - day > _HALF_A_YEAR:  # it is in the next one
+            self._year += 1
+            day = read_day(with_year(text, self._year), self._shape.order)
+        self._latest = day or self._latest
+        return day
 
 
 def _next_day(day: date) -> date:

@@ -21,7 +21,7 @@ _TOKEN: Final = re.compile(r"[\w-]{16,40}", re.ASCII)
 _MAKES_FAMILIAR: Final = frozenset({"card", "persona", "folder", "export"})
 _MOST_UPLOADS: Final = 20
 _NAME_CHARS: Final = 60  # of a file's name; a letter takes up to four bytes of 255
-_ANSWERS: Final = ("me", "character", "dates", "whose")
+_ANSWERS: Final = ("me", "character", "dates", "year", "whose")
 
 
 def show_import(request: PageRequest) -> PageView:

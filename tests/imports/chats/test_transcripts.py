@@ -166,6 +166,26 @@ def test_all_dates_of_a_file_decide_their_order(first, second, day, tmp_path) ->
     assert spoken(write(tmp_path / "c.txt", text))[0][1] == f"{day} 12:30"
 
 
+@each(
+    ("first", "last"),
+    [
+        ("31 December 10:04 - ", "2 January 9:30 - "),
+        ("[Dec 31, 10:04 AM] ", "[Jan 2, 9:30 AM] "),
+        ("[31/12 10:04] ", "[02/01 09:30] "),
+        ("31.12. 10:04 - ", "2.1. 09:30 - "),
+        ("12月31日 10:04 ", "1月2日 9:30 "),
+    ],
+)
+def test_a_year_that_no_date_states_is_asked_for_and_goes_on(first, last, tmp_path) -> None:
+    path = write(tmp_path / "c.txt", f"{first}Robin: Hi\n{last}Yuzu: Ho\n")
+    with pytest.raises(FamiliarError, match="have no year") as refused:
+        found(path)
+    option, (latest, *_) = refused.value.question
+    assert (option, latest[0]) == ("--year", f"{datetime.now(UTC).year}")
+    read = spoken(path, replace(READING, year=2023))
+    assert [at for _, at, _ in read] == ["2023-12-31 10:04", "2024-01-02 09:30"]
+
+
 def test_dates_that_nothing_decides_are_asked_for(tmp_path) -> None:
     path = write(tmp_path / "c.txt", "01/02/2024, 12:30 - Robin: a\n02/03/2024, 12:31 - Yuzu: b\n")
     with pytest.raises(FamiliarError, match="can be read in two ways") as refused:
