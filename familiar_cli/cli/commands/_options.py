@@ -67,9 +67,8 @@ _WHEN = typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in
 When = Annotated[str, _WHEN]
 AnyTime = Annotated[str | None, _WHEN]
 
-Year = Annotated[
-    int | None, typer.Option("--year", min=1, max=9998, help="Year of a chat's first date.")
-]
+_YEAR = typer.Option("--year", metavar="YEAR", min=1, max=9998, help="Year of the first date.")
+Year = Annotated[int | None, _YEAR]
 OnlyChannel = Annotated[
     str | None, typer.Option("--channel", metavar="ID", help="Only this channel.")
 ]
