@@ -24,7 +24,7 @@ from familiar_cli.store import fts
 from familiar_cli.store.history import selection
 from familiar_cli.store.history.events import PLACED, heard_condition, parts_of
 from familiar_cli.store.history.events import parts_condition as in_past
-from familiar_cli.store.history.rows import SELECTED, Turn, to_turn, unpack
+from familiar_cli.store.history.rows import SELECTED, SELECTED_STANDING, Turn, to_turn, unpack
 
 if TYPE_CHECKING:
     from familiar_cli.store.history.schema import HistoryFile
@@ -303,7 +303,11 @@ SURROUNDED: Final = 150
 BESIDE: Final = (1.0, 0.7, 0.4, 0.2)
 """How much the words of a turn count for it, and for the ones one, two and three turns away."""
 
-_NEIGHBOURS: Final = BESIDE[1:]
+_REACH: Final = len(BESIDE) - 1
+_NO_SESSIONS: Final = (None,) * _REACH
+_STEPS: Final = tuple(
+    (sign * step, BESIDE[step]) for sign in (-1, 1) for step in range(1, _REACH + 1)
+)
 TOKENS_REACH: Final = 2
 """A turn is compared token by token together with the ones so many turns away."""
 
@@ -449,9 +453,10 @@ def recall(
     with _use_words(history, within_s=within_s) as (connection, missing):
         condition = _condition(connection, channel_id, here, viewer, before_id)
         condition = _narrowed(condition, between_ms, only_people=only_people)
-        visible = _visible_turns(connection, viewer) if is_ready(connection) else None
+        has_words = is_ready(connection)
+        visible = _visible_turns(connection, viewer) if has_words else None
         own = {}
-        if target and is_ready(connection):
+        if target and has_words:
             own = _by_words(connection, target, condition, visible)
         spread, is_all = list[int](), False
         if wide:
@@ -462,23 +467,20 @@ def recall(
             alike = _by_meaning(connection, near, own, condition)
         alike = dict.fromkeys(spread, 0.0) | alike
         places = _placed(connection, own, alike, condition)
-        around = _turns_around(places)
-        scores, lifts = _word_scores(own, places, around), dict[int, float]()
+        scores, lifts = _word_scores(own, places), dict[int, float]()
         early = places.keys() if before_id is None else _before(connection, places, before_id)
         if near:
             able = [i for i in sorted(places) if i in early and i not in leave_out]
             meaning = _Meaning(near.of(sorted(places)), near.share if own else 1.0)
-            if isinstance(near, TokenNearness) and is_ready(connection):
-                least = BESIDE[TOKENS_REACH]
-                passages = {
-                    i: [n for n, weight in around[i] if weight >= least and n in early]
-                    for i in able
-                }
+            if has_words and isinstance(near, TokenNearness):
+                passages = {i: places[i].within(TOKENS_REACH) for i in able}
+                if len(early) < len(places):
+                    passages = {i: [n for n in some if n in early] for i, some in passages.items()}
                 meaning.by_tokens = near.by_tokens(
                     connection, passages, _speakers(connection, able), visible
                 )
                 meaning.tokens_share = near.tokens_share if own else 1.0
-            scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, around)
+            scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, places)
         if cited:
             known = _allowed(connection, cited, condition)
             places |= _places_alone(connection, known - places.keys())
@@ -487,18 +489,13 @@ def recall(
             lifts = {i: max(cited[i] - scores[i], 0.0) for i in known}
         ranked = sorted((-score - lifts.get(i, 0.0), i) for i, score in scores.items())
         best = [i for _, i in ranked if i in early and i not in leave_out][:limit]
-        turns = _read_turns(connection, [*best, *(places[i].before for i in best)])
-    matches = (
-        RecallHit(
-            turns[turn_id],
-            scores[turn_id],
-            turns.get(places[turn_id].before),
-            lifts.get(turn_id, 0.0),
-            places[turn_id].above,
-        )
-        for turn_id in best
-        if turn_id in turns
-    )
+        above = {i: places[i].above for i in best}
+        turns = _read_turns(connection, {*best, *(some[0] for some in above.values() if some)})
+    matches = []
+    for turn_id in filter(turns.__contains__, best):
+        some, lift = above[turn_id], lifts.get(turn_id, 0.0)
+        before = turns.get(some[0]) if some else None
+        matches.append(RecallHit(turns[turn_id], scores[turn_id], before, lift, some))
     return Recollection(tuple(matches), missing)
 
 
@@ -527,7 +524,7 @@ def newest_saying(
         condition = _condition(connection, None, here, viewer, before_id)
         where, values = _narrowed(condition, (), only_people=True)
         sql = (
-            f"SELECT {SELECTED} FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
+            f"SELECT {SELECTED_STANDING} FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
             " (SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?)"
             " ORDER BY id DESC LIMIT ?"
         )
@@ -541,20 +538,44 @@ def _match_phrases(phrases: tuple[str, ...]) -> str:
     return " OR ".join(targets)
 
 
-# A turn and its neighbours in one session, each with its weight.
-_Around: TypeAlias = list[tuple[int, float]]
+class _Strip(Struct, frozen=True):
+    """Turns that follow one another in a channel.
+
+    Args:
+        channel: The channel.
+        ids: The turns, with no turn (0) before and after them for as far as a turn reaches.
+        sessions: The session of each, None if it was not found.
+    """
+
+    channel: object
+    ids: list[int]
+    sessions: list[int | None]
 
 
 class _Place(NamedTuple):
-    """Position of a turn: its session, and its neighbours in the channel."""
+    """Position of a turn."""
 
-    session: tuple[object, int]
-    above: tuple[int, ...]
-    below: tuple[int, ...]
+    strip: _Strip
+    at: int
 
     @property
-    def before(self) -> int:
-        return self.above[0] if self.above else 0
+    def session(self) -> tuple[object, int | None]:
+        """Its channel and session."""
+        return self.strip.channel, self.strip.sessions[self.at]
+
+    @property
+    def above(self) -> tuple[int, ...]:
+        """The turns above it in the channel, nearest first."""
+        above = self.strip.ids[self.at - _REACH : self.at][::-1]
+        return tuple(above if above[-1] else filter(None, above))
+
+    def within(self, reach: int) -> list[int]:
+        """Return it and the turns of its session that are at most so many turns away."""
+        ids, sessions, at = self.strip.ids, self.strip.sessions, self.at
+        low, end, session = at - reach, at + reach + 1, sessions[at]
+        if sessions[low:end].count(session) == end - low:
+            return ids[low:end]
+        return [ids[i] for i in range(low, end) if sessions[i] == session]
 
 
 def _before(connection: sqlite3.Connection, ids: Iterable[int], place: int) -> set[int]:
@@ -710,7 +731,7 @@ class _Meaning(Struct):
 
 
 def _fused(
-    words: dict[int, float], meaning: _Meaning, around: Mapping[int, _Around]
+    words: dict[int, float], meaning: _Meaning, places: Mapping[int, _Place]
 ) -> dict[int, float]:
     """Combine word scores and similarity; a turn without a vector keeps its word score."""
     fused = {}
@@ -722,8 +743,7 @@ def _fused(
             share, value = meaning.tokens_share, by_tokens
             if value is None:
                 share = meaning.share
-                beside = (i for i, weight in around[turn_id] if weight >= BESIDE[1])
-                passage = max(meaning.near.get(i, 0.0) for i in beside)
+                passage = max(meaning.near.get(i, 0.0) for i in places[turn_id].within(1))
                 value = (own + passage) / 2
             fused[turn_id] = (1 - share) * by_words + share * value
     return fused
@@ -739,23 +759,25 @@ def _placed(
     top = max(own.values(), default=0.0) or 1.0
     worth = {i: max(own.get(i, 0.0) / top, alike.get(i, 0.0)) for i in (*own, *alike)}
     best = sorted(worth, key=lambda i: (-worth[i], i))[:SURROUNDED]
-    places = _strips(connection, best, condition)
+    places = _strips(connection, best, condition, worth)
     return places | _places_alone(connection, worth.keys() - places.keys())
 
 
 def _strips(
-    connection: sqlite3.Connection, ids: Iterable[int], condition: tuple[str, list[object]]
+    connection: sqlite3.Connection,
+    ids: Iterable[int],
+    condition: tuple[str, list[object]],
+    others: Collection[int],
 ) -> dict[int, _Place]:
-    """Return the positions of these turns and their neighbours.
+    """Return the positions of these turns and their neighbours; `others` are found, too.
 
     Turns that stand close together are read at once.
     """
-    reach = len(BESIDE) - 1
     where, values = condition
     some_moved = connection.execute("SELECT 1 FROM places LIMIT 1").fetchone()
     beside = _BESIDE_MOVED if some_moved else _BESIDE
     # Twice the reach, so that each neighbour has all of its own neighbours.
-    above = beside.format("<", "DESC", 2 * reach, where=where)
+    above = beside.format("<", "DESC", 2 * _REACH, where=where)
     below = beside.format(">", "ASC", -1, where=where)
     select = f"SELECT id, at_ms / {_SESSION_MS}, {PLACED}, channel_id FROM turns WHERE id IN"  # noqa: S608
     wanted = sorted(rows_among(connection, select, sorted(ids)), key=lambda row: int(row[2]))
@@ -771,63 +793,71 @@ def _strips(
             if row[0] in left:
                 items.append(len(strip))
             strip.append(row)
-            if len(strip) - items[-1] > 2 * reach:
+            if len(strip) - items[-1] > 3 * _REACH:  # neighbours are in one strip
                 break
+        left.difference_update([strip[at][0] for at in items])
+        examined = {at + step for at in items for step in range(-_REACH, _REACH + 1)}
+        examined.intersection_update(range(len(strip)))
         there = [row[0] for row in strip]
-        left.difference_update(there[at] for at in items)
-        beside_them = {at + step for at in items for step in range(-reach, reach + 1)}
-        for at in beside_them.intersection(range(len(strip))):
-            places[there[at]] = _Place(
-                (channel, strip[at][1]),
-                tuple(there[max(at - reach, 0) : at][::-1]),
-                tuple(there[at + 1 : at + 1 + reach]),
-            )
+        sessions = [
+            row[1] if at in examined or row[0] in others else None for at, row in enumerate(strip)
+        ]
+        places |= _places_in(channel, there, sessions, examined)
     return places
+
+
+def _places_in(
+    channel: object, ids: Sequence[int], sessions: Sequence[int | None], examined: Iterable[int]
+) -> dict[int, _Place]:
+    """Return the places of the turns of a strip that are examined."""
+    around = [0] * _REACH
+    strip = _Strip(channel, [*around, *ids, *around], [*_NO_SESSIONS, *sessions, *_NO_SESSIONS])
+    return {ids[at]: _Place(strip, at + _REACH) for at in examined}
 
 
 def _places_alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[int, _Place]:
     select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
-    items = rows_among(connection, select, sorted(ids))
-    return {id_: _Place((channel, session), (), ()) for id_, channel, session in items}
+    places: dict[int, _Place] = {}
+    for turn_id, channel, session in rows_among(connection, select, sorted(ids)):
+        places |= _places_in(channel, [turn_id], [session], (0,))
+    return places
 
 
-def _word_scores(
-    own: dict[int, float], places: dict[int, _Place], around: Mapping[int, _Around]
-) -> dict[int, float]:
+def _word_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
     """Return the word score of each turn examined; the best has 1."""
     if not own:
         return dict.fromkeys(places, 0.0)
-    passages = {
-        turn_id: sum([weight * own[other] for other, weight in beside if other in own])
-        for turn_id, beside in around.items()
-    }
-    sessions: dict[tuple[object, int], float] = {}
+    passages = _passage_scores(own, places)
+    sessions: dict[tuple[object, int | None], float] = {}
     for turn_id, score in own.items():
         key = places[turn_id].session
         sessions[key] = sessions.get(key, 0.0) + score * score
-    top_own, top_passage = max(own.values()), max(passages.values())
-    top_session = max(sessions.values()) ** 0.5
+    shares = {key: value**0.5 for key, value in sessions.items()}
+    top_own, top_passage = max(own.values()) or 1.0, max(passages.values()) or 1.0
+    top_session = max(shares.values()) or 1.0
     raw = {
-        turn_id: OF_TURN * own.get(turn_id, 0.0) / (top_own or 1.0)
-        + OF_PASSAGE * passages[turn_id] / (top_passage or 1.0)
-        + OF_SESSION * sessions.get(place.session, 0.0) ** 0.5 / (top_session or 1.0)
+        turn_id: OF_TURN * own.get(turn_id, 0.0) / top_own
+        + OF_PASSAGE * passages[turn_id] / top_passage
+        + OF_SESSION * shares.get(place.session, 0.0) / top_session
         for turn_id, place in places.items()
     }
     top = max(raw.values()) or 1.0
     return {turn_id: score / top for turn_id, score in raw.items()}
 
 
-def _turns_around(places: dict[int, _Place]) -> dict[int, _Around]:
-    """Return each turn with its neighbours in one session, and their weights."""
-    session_of = {turn_id: place.session for turn_id, place in places.items()}.get
-    around: dict[int, _Around] = {}
-    for turn_id, (session, above, below) in places.items():
-        around[turn_id] = items = [(turn_id, BESIDE[0])]
-        for side in (above, below):
-            for other, weight in zip(side, _NEIGHBOURS):  # noqa: B905  # a side may be shorter
-                if session_of(other) == session:
-                    items.append((other, weight))
-    return around
+def _passage_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
+    """Return the scores of turns with those beside them, in their session, each by its distance."""
+    passages, strip = dict[int, float](), None
+    for turn_id, (of_turn, at) in places.items():
+        if of_turn is not strip:
+            strip, sessions = of_turn, of_turn.sessions
+            scores = [own.get(i, 0.0) for i in strip.ids]
+        session, passage = sessions[at], BESIDE[0] * scores[at]
+        for step, weight in _STEPS:
+            if sessions[at + step] == session:
+                passage += weight * scores[at + step]
+        passages[turn_id] = passage
+    return passages
 
 
 def _speakers(connection: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
@@ -837,5 +867,6 @@ def _speakers(connection: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
 
 
 def _read_turns(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Turn]:
-    select = f"SELECT {SELECTED} FROM turns WHERE id IN"  # noqa: S608
-    return {row[0]: to_turn(row) for row in rows_among(connection, select, sorted(set(ids)))}
+    """Return some turns that stand."""
+    select = f"SELECT {SELECTED_STANDING} FROM turns WHERE id IN"  # noqa: S608
+    return {row[0]: to_turn(row) for row in rows_among(connection, select, sorted(ids))}

@@ -136,16 +136,21 @@ COLUMNS: Final = (
     "source",
     "partial",
 )
-SELECTED: Final = (
+_SELECTED: Final = (
     f"{', '.join(f'turns.{name}' for name in ('id', *COLUMNS))}, "  # noqa: S608
-    "coalesce((SELECT hidden FROM set_aside WHERE turn_id = turns.id), turns.hidden), "
-    "(SELECT reply_to FROM replies WHERE replies.turn_id = turns.id), "
+    "{}, (SELECT reply_to FROM replies WHERE replies.turn_id = turns.id), "
     "(SELECT place FROM places WHERE places.turn_id = turns.id), "
-    "EXISTS (SELECT 1 FROM standing WHERE standing.id = turns.id), "
-    "(SELECT platform FROM one_to_one WHERE one_to_one.turn_id = turns.id), "
+    "{}, (SELECT platform FROM one_to_one WHERE one_to_one.turn_id = turns.id), "
     "(SELECT user_id FROM one_to_one WHERE one_to_one.turn_id = turns.id)"
 )
+SELECTED: Final = _SELECTED.format(
+    "coalesce((SELECT hidden FROM set_aside WHERE turn_id = turns.id), turns.hidden)",
+    "EXISTS (SELECT 1 FROM standing WHERE standing.id = turns.id)",
+)
 """What `to_turn` reads from `turns`, or from a view under that name."""
+
+SELECTED_STANDING: Final = _SELECTED.format("0", "1")
+"""The same of turns that are known to stand, such as those of `standing`."""
 
 UNREAD: Final = "FROM unread CROSS JOIN standing ON standing.id = unread.turn_id"
 """The turns that stand and that the memory writer has not read."""

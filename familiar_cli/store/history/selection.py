@@ -226,7 +226,7 @@ def visible_condition(viewer: Viewer) -> tuple[str, list[Any]]:
     if not viewer.sees_everything and not viewer.rules.shares:
         declared = [pack(one) for one in sorted({*viewer.rules.private, *viewer.rules.public})]
         people = [part for slug in sorted(viewer.visible_people) for part in _split_account(slug)]
-        sql, items = _channels_condition(declared)
+        sql, items = _channels_condition(declared) if declared else ("FALSE", [])
         pairs = ", ".join(["(?, ?)"] * (len(people) // 2))
         of_others = f" AND (platform, user_id) NOT IN (VALUES {pairs})" if people else ""
         parts.append(

@@ -17,7 +17,7 @@ from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.who.visibility import OWNERS, PrivacyRules, Viewer
 from familiar_cli.store.history.events import END, PLACED, BranchPart, parts_condition, parts_of
 from familiar_cli.store.history.rows import (
-    SELECTED,
+    SELECTED_STANDING,
     Row,
     Turn,
     from_ms,
@@ -38,7 +38,7 @@ OWN: Final = " owner"
 """The scope of the summary of the owner's private channels; no channel has this name."""
 
 _OF_MANY: Final = (PUBLIC, OWN)
-_STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
+_STANDING: Final = f"SELECT {SELECTED_STANDING} FROM standing AS turns"  # noqa: S608
 
 
 class Summary(Struct, frozen=True):
