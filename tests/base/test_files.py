@@ -199,6 +199,20 @@ def test_a_lock_is_waited_for(tmp_path) -> None:
     assert order == ["first", "second"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="an open file is not deleted there")
+def test_a_lock_file_that_is_deleted_meanwhile_is_made_again(tmp_path, monkeypatch) -> None:
+    import fcntl
+
+    def lock_too_late(held: int, how: int, lock=fcntl.flock) -> None:
+        (tmp_path / "lock").unlink()
+        monkeypatch.setattr(fcntl, "flock", lock)
+        lock(held, how)
+
+    monkeypatch.setattr(fcntl, "flock", lock_too_late)
+    with locked(tmp_path / "lock"), pytest.raises(LockedError), locked(tmp_path / "lock", 0):
+        pass
+
+
 def test_a_crash_frees_the_lock(tmp_path) -> None:
     code = (
         "import os, pathlib, sys; from familiar_cli.base.files import locked\n"

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from filelock import FileLock
+from familiar_cli.base.files import locked
 
 LEAST = (22, 19)
 """What the programs below need."""
@@ -40,7 +40,7 @@ def is_new_enough() -> bool:
 def installed(directory: Path, programs: Mapping[str, str] = PROGRAMS) -> Path | None:
     """Return the `node_modules` of the programs, installed first; None: they cannot be had."""
     done = directory / "done-{}".format("-".join(programs.values()))
-    with FileLock(directory / ".lock"):
+    with locked(directory / ".lock"):
         if not done.exists() and _install(directory, programs):
             done.touch()
         return directory / "node_modules" if done.exists() else None
