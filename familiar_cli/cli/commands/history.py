@@ -102,8 +102,9 @@ def salvage(
     """Recover what can be read from a damaged history.
 
     The damaged file is kept beside the new one. Stop `familiar serve` and `familiar daemon` first.
-    Search is rebuilt automatically; marks of replaced or withdrawn turns may be lost with a damaged
-    page.
+    Search is rebuilt automatically. What is missing is counted by table: `turn_extras` has the
+    alternatives and details of imported lines, `set_aside` the marks of replaced and withdrawn
+    turns. Turns count as unread again if it is unknown whether the memory writer has read them.
 
     \b
     familiar history salvage --dry-run
@@ -118,8 +119,13 @@ def salvage(
     else:
         rows = sum(result.tables.values())
         words = f"{counted(result.turns, 'turn')} and {counted(rows, 'other row')} can be read"
-        missing = counted(result.missing, "turn") if result.missing else "nothing"
-        words += f"; missing: {missing}."
+        missing = [counted(result.missing, "turn")] if result.missing else []
+        for name, lost in result.lost.items():
+            missing.append(f"up to {lost} of {name}" if lost else f"an unknown number of {name}")
+        words += f"; missing: {', '.join(missing) or 'nothing'}."
+        if result.marked_unread:
+            words += f"\n{counted(result.marked_unread, 'turn')} may have been read by the memory"
+            words += " writer, but now count as unread."
         if result.kept:
             words += f"\nThey are now the history; the damaged file is kept as {result.kept}"
     output(ctx).answer(result.to_json(), words)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -21,11 +21,12 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.files import Disk, is_plain, remove, why, write_hint
 from familiar_cli.base.sqlite import transaction
 from familiar_cli.base.times.clock import now
-from familiar_cli.store.history.rows import COLUMNS, DamagedRowError, to_turn
+from familiar_cli.store.history.rows import COLUMNS, IMPORTED, WRITER, DamagedRowError, to_turn
 from familiar_cli.store.history.schema import open_to_write
 
 Value = None | int | float | str | bytes
 Record = tuple[Value, ...]
+Gap = tuple[int, int]  # an unreadable range of rowids, without its first number
 
 _MAGIC: Final = b"SQLite format 3\0"
 _HEADER_BYTES: Final = 100
@@ -37,6 +38,7 @@ _LOOKED_AT: Final = 200  # sample of pages from which to guess their size if the
 _MOST_RECORD_BYTES: Final = 64 * 1024 * 1024
 _LEAST_CELL: Final = 2
 _MOST_COLUMNS: Final = 64
+_MOST_ROWID: Final = (1 << 63) - 1
 _INT_BYTES: Final = (0, 1, 2, 3, 4, 6, 8)  # by serial type
 _WAL_HEADER: Final = 32
 _WAL_FRAME: Final = 24
@@ -79,25 +81,43 @@ class Pages:
             items.update(number for (number,) in struct.iter_unpack(">I", leaves))
         return items
 
-    def records(self, root: int) -> Iterator[tuple[int, Record]]:
-        """Yield rowid (0 in an index) and values of the records reachable from a root page."""
-        waiting, seen = [root], set[int]()
+    def records(
+        self, root: int, gaps: list[Gap] | None = None, seen: set[int] | None = None
+    ) -> Iterator[tuple[int, Record]]:
+        """Yield rowid (0 in an index) and values of the records reachable from a root page.
+
+        Args:
+            root: The root page; 0 if it is unknown.
+            gaps: Collects the unreadable ranges, which are those of whole pages.
+            seen: Collects the pages.
+        """
+        gaps, seen = [] if gaps is None else gaps, set[int]() if seen is None else seen
+        waiting = [(root, 0, _MOST_ROWID)]
         while waiting:
-            number = waiting.pop()
+            number, low, high = waiting.pop()
             page = self.page(number)
-            if number in seen or not page:
+            kind, cells, right = _page_cells(page, number)
+            if number in seen or not kind:
+                gaps.append((low, high))
                 continue
             seen.add(number)
-            kind, cells, right = _page_cells(page, number)
             if kind in {_TABLE_INTERIOR, _INDEX_INTERIOR}:
-                children = [int.from_bytes(page[at : at + 4], "big") for at in cells]
-                waiting += [child for child in (*children, right) if 1 < child <= self.count]
+                children = _child_pages(page, kind, cells, (low, high))
+                waiting += [*children, (right, children[-1][2] if children else low, high)]
             if kind != _TABLE_INTERIOR:
                 at_payload = 4 if kind == _INDEX_INTERIOR else 0
-                for at in cells:
-                    found = self._cell(page, at + at_payload, is_table=kind == _TABLE_LEAF)
-                    if found:
-                        yield found
+                is_table = kind == _TABLE_LEAF
+                found = [self._cell(page, at + at_payload, is_table=is_table) for at in cells]
+                gaps += [(low, high)] if None in found else []
+                yield from filter(None, found)
+
+    def loose_leaves(self, used: Collection[int]) -> Iterator[list[tuple[int, Record]]]:
+        """Yield the rows of each table page that is neither in `used` nor free."""
+        for number in set(range(2, self.count + 1)).difference(used, self.free()):
+            page = self.page(number)
+            kind, cells, _ = _page_cells(page, number)
+            if kind == _TABLE_LEAF:
+                yield list(filter(None, (self._cell(page, at, is_table=True) for at in cells)))
 
     def loose_records(self, number: int) -> Iterator[tuple[int, Record]]:
         """Yield the table rows on one page, reachable or not.
@@ -179,6 +199,21 @@ def _page_cells(page: bytes, number: int) -> tuple[int, list[int], int]:
     return kind, [at for (at,) in struct.iter_unpack(">H", listed[: len(listed) & ~1])], right
 
 
+def _child_pages(
+    page: bytes, kind: int, cells: Iterable[int], gap: Gap
+) -> list[tuple[int, int, int]]:
+    """Return the children of an interior page but the last, each with its range of rowids."""
+    low, high = gap
+    children: list[tuple[int, int, int]] = []
+    for at in cells:
+        key = high
+        with suppress(IndexError):
+            key = _decode_varint(page, at + 4)[0] if kind == _TABLE_INTERIOR else high
+        children.append((int.from_bytes(page[at : at + 4], "big"), low, min(key, high)))
+        low = low if kind == _INDEX_INTERIOR else max(low, min(key, high))
+    return children
+
+
 def _committed_pages(wal: bytes, size: int) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of the pages in a write-ahead log up to its last commit."""
     waiting: list[tuple[int, bytes]] = []
@@ -255,6 +290,8 @@ class SalvageResult(Struct):
         turns: How many turns could be read.
         missing: How many numbers up to the highest have no turn.
         tables: Rows of other tables, by name.
+        lost: At most how many rows of other tables are lost, by name; None: unknown.
+        marked_unread: Turns that may have been read by the memory writer and count as unread.
         kept: New path of the damaged file; empty in a dry run.
     """
 
@@ -262,6 +299,8 @@ class SalvageResult(Struct):
     turns: int = 0
     missing: int = 0
     tables: dict[str, int] = field(default_factory=dict)
+    lost: dict[str, int | None] = field(default_factory=dict)
+    marked_unread: int = 0
     kept: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -320,14 +359,13 @@ def _salvage_file(path: Path, *, dry_run: bool) -> SalvageResult:
             f"No turn can be recovered from {str(path)!r}; nothing was changed",
             hint="Replace it with a backup copy, or move it away to start a new history.",
         )
-    others = {name: found for name, found in schema.items() if _is_kept(name)}
     new = path.with_name(f"{path.name}.salvaged")
     try:
         for end in _ENDS:
             remove(f"{new}{end}")
         result = SalvageResult(turns=len(turns))
         with closing(open_to_write(new, 0)) as connection:
-            _fill_history(connection, turns, others, pages, result)
+            _fill_history(connection, turns, schema, pages, result)
             result.missing = _reserve_numbers(connection, pages, schema) - len(turns)
             connection.execute("DELETE FROM unread WHERE turn_id NOT IN (SELECT id FROM turns)")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -395,28 +433,31 @@ def _is_turn(rowid: int, row: Record) -> bool:
 def _fill_history(
     connection: sqlite3.Connection,
     turns: Mapping[int, Record],
-    tables: Mapping[str, tuple[int, str]],
+    schema: Mapping[str, tuple[int, str]],
     pages: Pages,
     result: SalvageResult,
 ) -> None:
     """Write the salvaged rows into a new history with its triggers disabled."""
-    triggers = connection.execute(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
-    ).fetchall()
+    own = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    triggers = [(name, sql) for kind, name, sql in own if kind == "trigger"]
+    names = [(name, sql) for kind, name, sql in own if kind == "table" and _is_kept(name)]
+    tables = [_SavedTable.of(name, *schema.get(name, (0, sql))) for name, sql in names]
     with transaction(connection):
         for name, _ in triggers:
             connection.execute(f'DROP TRIGGER "{name}"')
-        columns = _table_columns(connection, "turns")
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(turns)")]
         rows = (dict(zip(columns, (n, *row[1:]), strict=False)) for n, row in turns.items())
-        _insert_rows(connection, "turns", rows)
-        for name, (root, sql) in tables.items():
-            if not _table_columns(connection, name):
-                continue
-            matches = _named_rows(pages, root, name, sql)
-            if count := _insert_rows(connection, name, matches):
-                result.tables[name] = count
-        _follow_turns(connection, result)
+        _insert_rows(connection, "turns", columns, rows)
+        _read_tables(tables, pages)
+        for table in tables:
+            known = [row[1] for row in connection.execute(f'PRAGMA table_info("{table.name}")')]
+            if count := _insert_rows(connection, table.name, known, table.named_rows()):
+                result.tables[table.name] = count
+        unread = next(table for table in tables if table.name == "unread")
+        result.marked_unread = _mark_unread(connection, unread.gaps)
+        _follow_turns(connection)
         _keep_private(connection)
+        result.lost = {t.name: n for t in tables if (n := t.count_lost(connection)) != 0}
         for name, sql in triggers:
             connection.execute(f'DROP TRIGGER IF EXISTS "{name}"')
             connection.execute(sql)
@@ -438,16 +479,24 @@ def _reserve_numbers(
     return int(highest)
 
 
-def _follow_turns(connection: sqlite3.Connection, result: SalvageResult) -> None:
-    """Rebuild what derives from the turns, and mark turns of unknown state as unread."""
+def _mark_unread(connection: sqlite3.Connection, gaps: Iterable[Gap]) -> int:
+    """Mark turns as unread by the memory writer if it is unknown whether they are; count them."""
+    return connection.executemany(
+        "INSERT OR IGNORE INTO unread SELECT id, source = ? FROM turns WHERE id > ? AND id <= ?"
+        " AND (source = ? OR id >"
+        " coalesce((SELECT turn_id FROM watermarks WHERE name = ?), 0))",
+        [(IMPORTED, low, high, IMPORTED, WRITER) for low, high in gaps],
+    ).rowcount
+
+
+def _follow_turns(connection: sqlite3.Connection) -> None:
+    """Rebuild what derives from the turns."""
     connection.execute("DELETE FROM speakers")
     connection.execute(
         "INSERT INTO speakers SELECT channel_id, author_platform, author_user_id, count(*),"
         " max(id) FROM turns WHERE author_platform IS NOT NULL AND NOT EXISTS (SELECT 1 FROM"
         " set_aside WHERE turn_id = id AND (superseded_by OR withdrawn)) GROUP BY 1, 2, 3"
     )
-    if "unread" not in result.tables and "watermarks" not in result.tables:
-        connection.execute("INSERT OR IGNORE INTO unread SELECT id, 0 FROM turns")
 
 
 def _keep_private(connection: sqlite3.Connection) -> None:
@@ -473,36 +522,97 @@ def _keep_private(connection: sqlite3.Connection) -> None:
     connection.executemany("INSERT INTO one_to_one VALUES (?, ?, ?)", lost)
 
 
-def _named_rows(pages: Pages, root: int, name: str, sql: str) -> Iterator[dict[str, Value]]:
-    """Yield the rows of a table by column, named by its own definition."""
-    with closing(sqlite3.connect(":memory:")) as scratch:
-        try:
+class _SavedTable(Struct):
+    """A table of the damaged file.
+
+    Args:
+        root: Its root page; 0 if its definition is lost.
+        columns: Name, type, and whether it may be NULL, in the order of a record.
+        key: The column that is the rowid; empty if there is none.
+        has_rowid: Whether its rows are numbered.
+        gaps: The unreadable ranges.
+        rows: Its rows, by rowid in a table that has one.
+    """
+
+    name: str
+    root: int
+    columns: list[tuple[str, str, bool]]
+    key: str
+    has_rowid: bool
+    gaps: list[Gap] = field(default_factory=list)
+    rows: list[tuple[int, Record]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, name: str, root: int, sql: str) -> _SavedTable:
+        """Parse a definition; an invalid one has no columns, so that no row fits."""
+        info: list[tuple[Any, ...]] = []
+        with closing(sqlite3.connect(":memory:")) as scratch, suppress(sqlite3.Error):
             scratch.execute(sql)
-        except sqlite3.Error:
-            return
-        info = scratch.execute(f'PRAGMA table_info("{name}")').fetchall()
-    keys = [row[1] for row in sorted(info, key=lambda row: row[5]) if row[5]]
-    names = [row[1] for row in info]
-    has_rowid = "WITHOUT ROWID" not in sql.upper()
-    alias = keys[0] if has_rowid and len(keys) == 1 else ""
-    order = names if has_rowid else [*keys, *(n for n in names if n not in keys)]
-    is_number = {row[1]: row[2].upper() == "INTEGER" for row in info}
-    for rowid, row in pages.records(root):
-        result = dict(zip(order, row, strict=False))
-        if alias and is_number[alias] and result.get(alias) is None:
-            result[alias] = rowid
-        yield result
+            info = scratch.execute(f'PRAGMA table_info("{name}")').fetchall()
+        has_rowid = "WITHOUT ROWID" not in sql.upper()
+        keys = [row[1] for row in info if row[5]]
+        is_number = {row[1]: row[2].upper() == "INTEGER" for row in info}
+        key = keys[0] if has_rowid and len(keys) == 1 and is_number[keys[0]] else ""
+        if not has_rowid:  # its records begin with the primary key
+            info.sort(key=lambda row: row[5] or len(info) + row[0])
+        columns = [(row[1], row[2].upper(), not row[3]) for row in info]
+        return cls(name, root, columns, key, has_rowid)
+
+    def fits(self, rowid: int, row: Record) -> bool:
+        """Tell whether a record can be a row of the table."""
+        return len(row) == len(self.columns) and all(
+            (value is None and rowid > 0)
+            if name == self.key
+            else may_be_null
+            if value is None
+            else isinstance(value, _VALUES.get(type_, object))
+            for value, (name, type_, may_be_null) in zip(row, self.columns, strict=True)
+        )
+
+    def named_rows(self) -> Iterator[dict[str, Value]]:
+        """Yield the rows by column."""
+        for rowid, row in self.rows:
+            names = (name for name, _, _ in self.columns)
+            yield {**dict(zip(names, row, strict=True)), **({self.key: rowid} if self.key else {})}
+
+    def count_lost(self, connection: sqlite3.Connection) -> int | None:
+        """Return at most how many rows are lost, those of lost turns aside; None: unknown."""
+        if self.key != "turn_id":
+            numbers = {rowid for rowid, _ in self.rows}
+            ends = [range(low + 1, high + 1) for low, high in self.gaps if high < _MOST_ROWID]
+            is_known = self.key and len(ends) == len(self.gaps)
+            return len(set[int]().union(*ends) - numbers) if is_known or not self.gaps else None
+        sql = f"SELECT id FROM turns WHERE id NOT IN (SELECT turn_id FROM {self.name})"  # noqa: S608
+        rows = connection.execute(sql).fetchall() if self.gaps else []
+        return sum(any(low < n <= high for low, high in self.gaps) for (n,) in rows)
 
 
-def _table_columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+_VALUES: Final[dict[str, Any]] = {"INTEGER": int, "TEXT": (str, bytes)}
+
+
+def _read_tables(tables: Iterable[_SavedTable], pages: Pages) -> None:
+    """Read the rows of tables, then those on pages that can belong to one damaged table only."""
+    used: set[int] = set()
+    for table in tables:
+        seen: set[int] = set()
+        found = pages.records(table.root, table.gaps, seen)
+        table.rows = [one for one in found if table.fits(*one)]
+        used |= seen
+    damaged = [table for table in tables if table.gaps and table.has_rowid]
+    for leaf in pages.loose_leaves(used) if damaged else ():
+        owners = [table for table in damaged if leaf and all(table.fits(*one) for one in leaf)]
+        if len(owners) == 1:
+            owners[0].rows += leaf
 
 
 def _insert_rows(
-    connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Value]]
+    connection: sqlite3.Connection,
+    table: str,
+    known: Collection[str],
+    rows: Iterable[Mapping[str, Value]],
 ) -> int:
     """Write rows, skipping those that violate a constraint, and count them."""
-    known, count = _table_columns(connection, table), 0
+    count = 0
     for row in rows:
         names = [name for name in known if name in row]
         listed, marks = ", ".join(names), ", ".join("?" * len(names))

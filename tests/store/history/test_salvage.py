@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -114,3 +116,23 @@ def test_the_command_counts_first_and_keeps_the_damaged_file(whole) -> None:
     assert (str(kept), kept.read_bytes()) == (done["kept"], before)
     assert data("history", "stats")["turns"] == done["turns"]
     assert "not damaged" in run("history", "salvage").stdout
+
+
+def test_what_each_table_lost_is_named_and_unknown_turns_are_unread(tmp_path, whole) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(whole)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        rows = ((n, 1, b"i%d" % n, 0, "said " * 40, 1) for n in range(1, TURNS, 2))
+        connection.executemany("INSERT INTO turn_extras VALUES (?, ?, ?, ?, ?, ?)", rows)
+        sql = "SELECT rootpage FROM sqlite_master WHERE name = 'unread'"
+        (root,) = connection.execute(sql).fetchone()
+    cut = path.stat().st_size - 100_000
+    content = path.read_bytes()[:cut]
+    path.write_bytes(content[: (root - 1) * 4096] + bytes(4096) + content[root * 4096 :])
+    found = salvage(path)
+    with closing(sqlite3.connect(path)) as connection:
+        (kept,) = connection.execute("SELECT count(*) FROM turn_extras").fetchone()
+        (unread,) = connection.execute("SELECT count(*) FROM unread").fetchone()
+    assert (found.turns, unread) == (TURNS, TURNS)
+    assert "unread" not in found.lost
+    assert 0 < TURNS // 2 - kept <= found.lost["turn_extras"] <= 2 * (TURNS // 2 - kept) + 40
