@@ -125,6 +125,20 @@ def test_check_lists_findings_and_ends_with_7(tmp_path) -> None:
     ]
 
 
+def test_check_of_several_files_names_each_and_ends_with_the_worst_code(tmp_path) -> None:
+    good, odd, bad = (str(tmp_path / name) for name in ("good.json", "odd.json", "bad.json"))
+    (tmp_path / "good.json").write_bytes(as_json(v3()))
+    (tmp_path / "odd.json").write_bytes(as_json(v3(first_mes="")))
+    (tmp_path / "bad.json").write_bytes(b"[]")
+    result = run("card", "check", bad, odd, good)
+    assert result.exit_code == 5
+    assert f"{odd}: Ilse\nwarning  first_mes" in result.stdout
+    assert f"{good}: Ilse: no problems found" in result.stdout
+    assert f"{odd!r} has 1 finding" in result.stderr
+    assert f"error: {bad!r}: " in result.stderr
+    assert run("card", "check", odd, good).exit_code == 7
+
+
 def test_check_json_says_partial(tmp_path) -> None:
     (tmp_path / "x.json").write_bytes(as_json(v3(first_mes="")))
     result = run("--json", "card", "check", tmp_path / "x.json")

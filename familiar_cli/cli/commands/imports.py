@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from msgspec.structs import asdict
 
-from familiar_cli.base.errors import PartialError, UsageError
+from familiar_cli.base.errors import FamiliarError, PartialError, UsageError
 from familiar_cli.base.text import counted, typed
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands import _options as options
 from familiar_cli.imports.foreign_files import dump_json, write_result
 from familiar_cli.pages.emit import Output, exact_bytes
+from familiar_cli.pages.page import plain
 from familiar_cli.pages.progress import show_count, show_totals
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ card_app = base.group("Show, check and export character cards.")
 _File = Annotated[
     str,
     typer.Argument(metavar="FILE", help="Character card in any format; `-` reads standard input."),
+]
+_Files = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE...", help="Character cards in any format; `-`: standard input."),
 ]
 
 
@@ -44,26 +49,46 @@ def show(ctx: typer.Context, file: _File) -> None:
 
 
 @card_app.command()
-def check(ctx: typer.Context, file: _File) -> None:
-    """Check a card for problems. Exits with 7 if there are any.
+def check(ctx: typer.Context, files: _Files) -> None:
+    """Check cards for problems. Exits with 7 if there are any.
 
     \b
     familiar card check mira.png
+    familiar card check cards/*.png
     """
     from familiar_cli.imports.card_check import check_card
     from familiar_cli.pages.card_pages import findings_page
 
-    card, out = base.read_card_at(file), base.output(ctx)
-    findings = check_card(card, _counter())
-    data = {"name": card.name, "spec": card.spec, "findings": findings}
-    if not findings:
-        out.answer(data, f"{card.name}: no problems found")
-        return
-    error = PartialError(
-        f"{card.origin!r} has {len(findings)} finding{'s' if len(findings) > 1 else ''}",
+    out, counter, alone = base.output(ctx), _counter(), len(set(files)) == 1
+    cards: list[dict[str, Any]] = []
+    errors: list[FamiliarError] = []
+    page: list[Any] = []
+    for file in dict.fromkeys(files):
+        try:
+            card = base.read_card_at(file)
+        except FamiliarError as error:
+            if not alone and file not in str(error):
+                error.args = (f"{file!r}: {error}",)
+            errors.append(error)
+            continue
+        findings = check_card(card, counter)
+        cards.append({"file": file, "name": card.name, "spec": card.spec, "findings": findings})
+        name = card.name if alone else f"{file}: {card.name}"
+        if not findings:
+            page.append(plain(f"{name}: no problems found"))
+            continue
+        page += [*([] if alone else [plain(name)]), findings_page(findings)]
+        errors.append(_findings_error(file, len(findings)))
+    data = {**(cards[0] if alone and cards else {}), "cards": cards}
+    code = max((e.exit_code for e in errors if not isinstance(e, PartialError)), default=7)
+    out.answer(data, page, errors, exit_code=code, is_failure=alone and not cards)
+
+
+def _findings_error(file: str, count: int) -> PartialError:
+    return PartialError(
+        f"{file!r} has {counted(count, 'finding')}",
         hint="It can still be imported; `familiar card show` shows all of it.",
     )
-    out.answer(data, findings_page(findings), [error])
 
 
 @card_app.command()
