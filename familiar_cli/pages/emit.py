@@ -85,6 +85,19 @@ class Output(Struct, frozen=True):
 
             raise typer.Exit(exit_code)
 
+    def report(
+        self,
+        data: object,
+        page: Answer,
+        errors: Sequence[FamiliarError] = (),
+        *,
+        exit_code: int = PartialError.exit_code,
+        is_failure: bool = False,
+    ) -> None:
+        """Print what a command has done, as `answer` does; with `--quiet`, only its errors."""
+        shown = None if self.quiet else page
+        self.answer(data, shown, errors, exit_code=exit_code, is_failure=is_failure)
+
     def note(self, *texts: str) -> None:
         """Print progress messages on stderr, each on a line of its own."""
         if not self.quiet:

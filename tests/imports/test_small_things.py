@@ -13,7 +13,7 @@ from familiar_cli.imports.chat_times import read_time
 from familiar_cli.imports.containers import text_chunk
 from familiar_cli.imports.reading import read_card
 from familiar_cli.imports.what_is_it import what_is
-from tests.support.cards import as_json, png_with, v2
+from tests.support.cards import as_json, png_with, v2, v3
 from tests.support.lorebooks import book_entry, lore, world
 from tests.support.world import data, live, run
 
@@ -116,12 +116,17 @@ def test_an_own_export_changes_nothing_and_has_its_shape(tmp_path, book) -> None
     assert (len(first["written"]) > 0, again["written"]) == (True, [])
 
 
-def test_a_quiet_import_says_nothing(tmp_path) -> None:
+@pytest.mark.parametrize(
+    "command", [("import-lorebook",), ("import",), ("card", "check"), ("init", "--from-card")]
+)
+def test_a_quiet_command_prints_no_report_but_its_answer(tmp_path, command) -> None:
     live("ada")
     path = tmp_path / "marsh.json"
-    path.write_text(json.dumps(world(lore("Heron"), lore("Fog", constant=True))), encoding="utf-8")
-    result = run("import-lorebook", "-q", str(path))
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    book = world(lore("Heron"), lore("Fog", constant=True))
+    path.write_bytes(as_json(v3()) if command[0] in ("card", "init") else json.dumps(book).encode())
+    result = run(*command, str(path), "-q")
+    told = "Ilse: no problems found\n" if command[0] == "card" else ""
+    assert (result.exit_code, result.stdout, result.stderr) == (0, told, "")
 
 
 def test_what_an_export_has_beside_its_chats_is_passed_over(tmp_path) -> None:

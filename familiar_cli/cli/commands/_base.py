@@ -79,7 +79,7 @@ def _global_options() -> list[TyperOption]:
         option("--familiar", type=str, metavar="ID", help=choice),
         # Eager: known to options that end the program early, such as --version.
         flag("--json", "as_json", is_eager=True, help="Print a single JSON object."),
-        flag("--quiet", "-q", help="Print no progress messages."),
+        flag("--quiet", "-q", help="Print only answers and errors."),
     ]
 
 

@@ -113,7 +113,7 @@ def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> N
             failed[paths.id] = error
     data = {"target": place.address, "backups": reports}
     if reports or not failed:
-        out.answer(data, "\n".join(map(words_of, reports)) + "\n" * bool(reports))
+        out.report(data, "\n".join(map(words_of, reports)) + "\n" * bool(reports))
     _raise_failures(failed, is_partial=bool(reports))
 
 
@@ -212,7 +212,7 @@ def restore(
     shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in restorations]
     data = {"target": target, "restored": restorations}
     if shown or not failed:
-        out.answer(data, "\n".join(shown) + "\n" * bool(shown))
+        out.report(data, "\n".join(shown) + "\n" * bool(shown))
     _raise_failures(failed, is_partial=bool(restorations))
     if any(one.left_out_me for one in restorations):
         out.note("me.toml was left out; if the accounts in it are yours, add `--me`.")

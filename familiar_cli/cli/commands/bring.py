@@ -231,7 +231,7 @@ def _report_items(out: Output, items: Sequence[ImportItem], *, dry_run: bool) ->
     if errors and not any(item.done for item in items):
         is_alone, code = len(errors) == 1, errors[0].exit_code
         out.answer(data, None, errors, exit_code=code, is_failure=is_alone)
-    out.answer(data, import_page(items, dry_run=dry_run), errors)
+    out.report(data, import_page(items, dry_run=dry_run), errors)
 
 
 export_app = App()
@@ -297,7 +297,7 @@ def export(
     for one in done.familiars:
         out.warn(*(f"{one.id}: {warning}" for warning in one.warnings))
     data = asdict(done) | {"dry_run": dry_run}
-    out.answer(data, exported_page(done, dry_run=dry_run))
+    out.report(data, exported_page(done, dry_run=dry_run))
 
 
 def _export_memories(

@@ -215,9 +215,7 @@ def import_lorebook(
     if not dry_run:
         options.index_words(out, familiar)
         options.warn_of_pins(out, familiar)
-    if out.quiet and not out.as_json:
-        return
-    out.answer(asdict(lorebook) | {"dry_run": dry_run}, report_page(lorebook, dry_run=dry_run))
+    out.report(asdict(lorebook) | {"dry_run": dry_run}, report_page(lorebook, dry_run=dry_run))
     out.warn(*lorebook.warnings)
 
 
@@ -336,7 +334,7 @@ def import_chat(
     data = answer_data(done, dry_run=dry_run)
     errors = [done.problem, *(f.error for f in done.failed)] if done.problem else []
     page = imported_chats_page(done, dry_run=dry_run)
-    out.answer(data, page, errors, is_failure=not done.chats)
+    out.report(data, page, errors, is_failure=not done.chats)
 
 
 sillytavern_app = base.App()
@@ -397,7 +395,7 @@ def import_sillytavern(
         raise
     data = asdict(done) | {"dry_run": dry_run}
     page = imported_folder_page(done, dry_run=dry_run)
-    out.answer(data, page, [done.problem] if done.problem else [])
+    out.report(data, page, [done.problem] if done.problem else [])
     out.warn(*(f"{one.character}: {warning}" for one in done.familiars for warning in one.warnings))
 
 
@@ -437,4 +435,4 @@ def import_memories(
         options.index_words(out, familiar)
     out.warn(*memories.warnings)
     data, problem = asdict(memories) | {"dry_run": dry_run}, memories.problem()
-    out.answer(data, report_page(memories, dry_run=dry_run), [problem] if problem else [])
+    out.report(data, report_page(memories, dry_run=dry_run), [problem] if problem else [])

@@ -130,7 +130,7 @@ def _begin(
         "turns": turns,
     }
     held = f"{counted(files, 'file')} and {counted(turns, 'turn')}"
-    out.answer(data, f"{text}: {held} from {address}")
+    out.report(data, f"{text}: {held} from {address}")
     if not is_quick:
         out.note("Next: `familiar index build`, so that everything can be found right away")
     out.note(f'Next: `familiar sync`, and `familiar ask {familiar_option(home, text)}"Hello"`')
@@ -157,7 +157,7 @@ def _make_card(
             options.index_words(out, familiar)
             options.warn_of_pins(out, familiar)
     data = asdict(report) | {"dry_run": dry_run}
-    out.answer(data, report_page(report, dry_run=dry_run))
+    out.report(data, report_page(report, dry_run=dry_run))
     out.warn(*report.warnings)
     if not dry_run:
         out.note(f'Next: `familiar ask {familiar_option(home, report.id)}"Hello"`')
@@ -202,7 +202,7 @@ def _make_personas(
     problems = [*failed, *filter(None, (one.problem(one.name) for one in reports))]
     out.warn(*(warning for one in reports for warning in one.warnings))
     notes = [] if dry_run else [note for one in reports for note in adopt_jobs(home, one.id)]
-    out.answer(data, pages, problems)
+    out.report(data, pages, problems)
     if not dry_run:
         next_step = f'Next: `familiar ask {familiar_option(home, reports[0].id)}"Hello"`'
         out.note("\n".join([*notes, next_step]))

@@ -400,12 +400,12 @@ def _sync(
     out.warn(*report.notes)
     data, text, error = report.to_json(), report_text(report), report.error
     if error is None:
-        out.answer(data, text)
+        out.report(data, text)
     elif not report.done:
-        out.answer(data, text, [error], is_failure=True)
+        out.report(data, text, [error], is_failure=True)
     else:
         errors = [failure for _, failure in report.failed.values()] or [error]
-        out.answer(data, text, errors, exit_code=error.exit_code)
+        out.report(data, text, errors, exit_code=error.exit_code)
 
 
 def ask_secret() -> str:

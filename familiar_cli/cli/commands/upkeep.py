@@ -87,11 +87,11 @@ def _answer(
     data = {**report.to_json(), "rewritten": yours, "dry_run": dry_run}
     out.note(*writing_pages.consolidation_notices(report, dry_run=dry_run))
     if report.failed:
-        out.answer(data, render, report.failed, is_failure=not report.done)
+        out.report(data, render, report.failed, is_failure=not report.done)
     if named in report.waiting and named not in report.held:
         error = RefusedError(f"{named} was not made: {report.waiting[named]}")
         out.answer(data, render, [error], is_failure=True)
-    out.answer(data, render)
+    out.report(data, render)
 
 
 distill_app = base.group("Make the digests that every prompt includes, and show their state.")
@@ -184,7 +184,7 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
         "notification": problem or None,
         "private": [one.to_json() for one in private],
     }
-    out.answer(data, lambda: exact(writing_pages.digest_text(digest, dry_run=dry_run)))
+    out.report(data, lambda: exact(writing_pages.digest_text(digest, dry_run=dry_run)))
 
 
 remember_app = base.App()
@@ -329,9 +329,9 @@ def _answer_with_writing(out: Output, report: WriterReport, *, dry_run: bool) ->
         told = PartialError(
             "Interrupted; what was written is kept, and the next run continues from there"
         )
-        out.answer(data, render, [told], exit_code=130)
+        out.report(data, render, [told], exit_code=130)
     errors = [report.error] if report.error else []
-    out.answer(data, render, errors, is_failure=not report.turns_covered)
+    out.report(data, render, errors, is_failure=not report.turns_covered)
 
 
 housekeep_app = base.App()
@@ -419,7 +419,7 @@ def build_index(ctx: typer.Context) -> None:
         if familiar.finder.embedder.hint:
             out.note(f"hint: {hint_sentence(familiar.finder.embedder.hint)}")
             out.note("Then run `familiar index build` again.")
-    out.answer(built, built_text(built))
+    out.report(built, built_text(built))
 
 
 @index_app.command("status")
