@@ -252,7 +252,7 @@ class ForgetRun:
         """List the derived files that name or quote the person, or are rebuilt anyway."""
         found = [self._root / name for name in _DERIVED]
         found += self._root.glob(f"{_KNOWN_FILE}*")
-        for directory in (*_RECORDS, ".consolidation-parts"):
+        for directory in _RECORDS:
             found += filter(self._is_theirs, (self._root / directory).rglob("*"))
         for pattern in ("*.json", ".consolidation*"):
             found += filter(self._is_theirs, self._root.glob(pattern))
