@@ -37,7 +37,7 @@ from familiar_cli.store.history.recall import recall
 from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.search.types import SearchOptions
-from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan
+from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, decide_plan, stage_plan
 from familiar_cli.writing.writer.memory_writer import MemoryWriter
 from tests.contracts.test_visibility import speaking
 from tests.support.cases import IS_NIGHT
@@ -145,22 +145,33 @@ def build(path, monkeypatch, *, secret: bool) -> Familiar:
     public = reply(*(op(file=file, **holds) for file in (lockers, rowing)))
     write(familiar, reply(), public, *[reply()] * (2 if secret else 0), again=True)
     if secret:
-        propose_plan(familiar, own.id)
+        propose_plans(familiar, own.id)
     return familiar
 
 
-def propose_plan(familiar: Familiar, turn_id: int) -> None:
-    """Let a change made from a private turn wait, with words beside it that cite nothing."""
+def propose_plans(familiar: Familiar, turn_id: int) -> None:
+    """Let changes of private text wait, and decide on two of them."""
     page = (
         f"# Robin\n\n## Aliases\n\n- Rob\n\n## Facts\n\n- Has lockers. <!-- turns {turn_id} -->\n"
     )
-    files = tuple(
-        PlannedFile(path, familiar.memory.read_file(path) if is_there else None, page)
-        for path, is_there in (("people/cli-user.md", True), ("topics/quay.md", False))
-    )
-    plan = ReviewPlan("p1", "run", "2026-01-06T00:00:00Z", "review", "m", (turn_id, turn_id), files)
-    with familiar.memory.transaction(plan.source, "Propose") as tx:
-        stage_plan(tx, familiar.memory, plan)
+    store, hidden = familiar.memory, f"- In zanzibar, too. <!-- turns {turn_id} -->\n"
+    moment, bees = "significant/2026-01-02_quokka-day.md", "topics/bees.md"
+    files = [
+        PlannedFile("people/cli-user.md", store.read_file("people/cli-user.md"), page),
+        PlannedFile("topics/quay.md", None, page),  # its words beside the line cite nothing
+        PlannedFile("significant/2026-01-03_zanzibar.md", None, "# Zanzibar\n\nIt is far.\n"),
+        PlannedFile(moment, store.read_file(moment), "", deletes=True),
+        PlannedFile("tasks.md", None, "# Tasks\n\n- [ ] lock zanzibar\n"),
+        PlannedFile(bees, store.read_file(bees), store.read_file(bees) + hidden),
+    ]
+    decided = {"p2": {"apply": [1]}, "p3": {"reject": [1]}}
+    for name, planned in (("p1", files), ("p2", files[5:]), ("p3", files[2:3])):
+        day, turns = "2026-01-06T00:00:00Z", (turn_id, turn_id)
+        plan = ReviewPlan(name, "run", day, "review", "m", turns, tuple(planned), "mcp:unknown")
+        with store.transaction(plan.source, "Propose") as tx:
+            stage_plan(tx, store, plan)
+        if name in decided:
+            decide_plan(store, plan, **decided[name])
 
 
 def write(familiar: Familiar, *replies: str, again: bool = False) -> None:
@@ -231,6 +242,18 @@ def test_every_reading_tool_answers_a_stranger_with_the_same_bytes(homes) -> Non
             different.append((name, arguments, less, more))
     assert different == []
     assert len(calls) > 150
+
+
+def test_changes_are_announced_by_what_a_stranger_sees_of_them(homes) -> None:
+    less, more = (Caller(one) for one in homes)
+    files = {one: one.familiar.memory.walk("").files for one in (less, more)}
+    prints = [
+        {caller.told(f.rel_path): caller.fingerprint(f.rel_path) for f in files[caller]}
+        for caller in (less, more)
+    ]
+    less_seen, more_seen = ({p: h for p, h in one.items() if h} for one in prints)
+    assert less_seen == more_seen
+    assert "topics/bees.md" in less_seen
 
 
 def test_lists_of_resources_and_completions_are_the_same(homes) -> None:
@@ -395,7 +418,10 @@ def test_every_address_answers_a_stranger_with_the_same_bytes(
 def test_a_stranger_deletes_what_is_seen_and_takes_it_back(homes) -> None:
     tools, acts = {tool.name: tool for tool in TOOLS}, ActsFor(("discord:zed",))
     bees = {"path": "topics/bees.md"}
+    moment = {"text": "A heron.", "title": "Quokka day", "date": "2026-01-02"}  # as a hidden one
     for name, arguments in (
+        ("remember", moment),
+        ("memory_undo", {}),
         ("memory_delete", bees),
         ("memory_read", bees),
         ("memory_undo", {}),
@@ -435,6 +461,22 @@ def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
                 different.append((tool.name, arguments, less, more))
     assert different == []
     assert count > 50
+
+
+def test_a_stranger_keeps_no_copy(homes) -> None:
+    tools = {tool.name: tool for tool in TOOLS}
+    gone = {"granularity": "significant", "date": "2026-01-02", "slug": "quokka-day"}
+    calls = [
+        ("sync_pull", {"instanceId": "phone"}),
+        ("sync_push", {"instance": {"id": "phone"}, "memoryChanges": [{**gone, "deleted": True}]}),
+        ("sync_status", {}),
+    ]
+    acts = ActsFor(("discord:*",))
+    for name, arguments in calls:
+        callers = (Caller(one, acts=acts, embodiments=True, allow_write=True) for one in homes)
+        less, more = (told(partial(tools[name].run, caller, arguments)) for caller in callers)
+        assert less == more
+        assert "acts for the owner" in more or name == "sync_status"
 
 
 @pytest.mark.parametrize("name", NAMES)

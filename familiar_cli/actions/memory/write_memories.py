@@ -237,8 +237,8 @@ def update_memory(
     done = replace(done, is_merged=is_merged)
     if done.outcome == "written":
         writer.reads.note(writer.session, rel_path, sent)
-    if done.outcome != "written" or not is_shared(rel_path):
-        return done
+    if done.outcome != "written" or not (is_shared(rel_path) and writer.viewer.is_owner):
+        return done  # hidden changes count, too
     familiar.file_pasts.read_on()
     return replace(done, version=len(familiar.file_pasts.versions(rel_path)))
 

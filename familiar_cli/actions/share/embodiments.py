@@ -18,7 +18,7 @@ from familiar_cli.actions.memory import write_memories
 from familiar_cli.base import errors
 from familiar_cli.base.text import harmless
 from familiar_cli.base.times.clock import iso, now
-from familiar_cli.base.who.visibility import NOBODY
+from familiar_cli.base.who.visibility import Viewer
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.layout import CONFLICTS_DIR, RUN_ID
 from familiar_cli.store.memory.merge.files import HUMAN, Editor, Side, blob_id, merge_trees
@@ -139,10 +139,11 @@ def pull(
     device_id: str,
     since: Token | None = None,
     *,
+    viewer: Viewer,
     goes_on: bool = False,
     registers: bool = True,
 ) -> EmbodimentPull:
-    """Return the changes since an embodiment last pulled, or everything if that is unknown.
+    """Return the visible changes since an embodiment last pulled, or everything if that is unknown.
 
     The call confirms that it has the version `since`, and knows of all deletions up to it.
 
@@ -162,11 +163,12 @@ def pull(
     if old and (not goes_on or old.seen != version):
         devices.put(replace(old, last_sync=iso(now()), seen=version))
     pasts = familiar.file_pasts
-    found = pasts.kept((pasts.hash, version), lambda: _collect_changes(pasts, version))
+    key = pasts.hash, version, viewer.scopes, viewer.rules.stamp()
+    found = pasts.kept(key, lambda: _collect_changes(pasts, version, viewer))
     return replace(found, is_known=old is not None)
 
 
-def _collect_changes(pasts: FilePasts, known: int) -> EmbodimentPull:
+def _collect_changes(pasts: FilePasts, known: int, viewer: Viewer) -> EmbodimentPull:
     entries, deleted = [], []
     for rel_path in pasts.paths:
         versions = pasts.versions(rel_path)
@@ -177,7 +179,7 @@ def _collect_changes(pasts: FilePasts, known: int) -> EmbodimentPull:
         text = pasts.text(rel_path, versions[-1])
         if versions[-1].is_gone:
             deleted.append(file)
-        elif text is not None and (shown := _shareable_text(text)):
+        elif text is not None and (shown := _shareable_text(text, viewer, rel_path)):
             entries.append(_shared_entry(file, text, shown, versions))
     return EmbodimentPull(
         tuple(entries), tuple(deleted), Token(pasts.count, pasts.hash), is_whole=not known
@@ -225,7 +227,7 @@ def push(
         seen=max(seen, known.seen),
     )
     devices.put(told)
-    done = (_with_clock(familiar, one) for one in received)
+    done = (_with_clock(familiar, writer.viewer, one) for one in received)
     return tuple(done), Token(pasts.count, pasts.hash)
 
 
@@ -322,7 +324,7 @@ class _Push(Struct):
         if rel_path in self.changes:
             raise errors.RefusedError(f"{rel_path!r} was sent twice; the first one counts")
         full = write_memories.read_if_there(store, rel_path)
-        now = None if full is None else _shareable_text(full)
+        now = None if full is None else _shareable_text(full, self.writer.viewer, rel_path)
         versions = self.familiar.file_pasts.versions(rel_path)
         at = _base_number(sent.clock, versions, self.seen)
         base = self._text(rel_path, versions[at - 1]) if at else None
@@ -346,7 +348,7 @@ class _Push(Struct):
 
     def _text(self, rel_path: str, version: Version) -> str | None:
         text = self.familiar.file_pasts.text(rel_path, version)
-        return None if text is None else _shareable_text(text)
+        return None if text is None else _shareable_text(text, self.writer.viewer, rel_path)
 
     def _merge(self) -> tuple[dict[str, str | None], dict[str, str]]:
         """Return the new texts of changed files, and the copies of versions that are in none."""
@@ -381,14 +383,15 @@ class _Push(Struct):
     def _wanted_texts(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return the whole text of each file to change; invalid changes are refused."""
         wanted: dict[str, str | None] = {}
+        viewer = self.writer.viewer
         for rel_path, text in texts.items():
             full = self._full(rel_path)
             try:
-                if text is None and full is not None and holds_back(full, NOBODY, rel_path):
+                if text is None and full is not None and holds_back(full, viewer, rel_path):
                     raise errors.RefusedError(
                         f"{rel_path!r} cannot be deleted from here; it was kept"
                     )
-                whole = None if text is None else put_back(full or "", text, NOBODY)
+                whole = None if text is None else put_back(full or "", text, viewer, rel_path)
                 if whole != full:
                     with self.familiar.memory.transaction("", "", dry_run=True) as tx:
                         write_memories.stage_change(tx, rel_path, self._before(rel_path), whole)
@@ -487,9 +490,9 @@ def _base_number(clock: Clock | None, versions: Sequence[Version], seen: int) ->
     return at if is_known else None
 
 
-def _shareable_text(text: str) -> str:
+def _shareable_text(text: str, viewer: Viewer, rel_path: str) -> str:
     """Return the part of a file that an embodiment may see."""
-    return harmless(outward_text(text, NOBODY)).replace("\r", "\n")
+    return harmless(outward_text(text, viewer, rel_path)).replace("\r", "\n")
 
 
 def _conflict_copies(store: MemoryStore) -> dict[str, str]:
@@ -532,13 +535,13 @@ def _shared_entry(
     return SharedEntry(file, shown, clock_of(versions), by, source, others)
 
 
-def _with_clock(familiar: Familiar, one: ChangeReceipt) -> ChangeReceipt:
+def _with_clock(familiar: Familiar, viewer: Viewer, one: ChangeReceipt) -> ChangeReceipt:
     """Complete the result of a change with the file's current state."""
     versions = familiar.file_pasts.versions(one.rel_path)
     if one.result == "refused" or not versions:
         return replace(one, content=None, is_gone=one.result == "unchanged")
     text = familiar.file_pasts.text(one.rel_path, versions[-1])
-    shown = None if text is None else _shareable_text(text)
+    shown = None if text is None else _shareable_text(text, viewer, one.rel_path)
     is_as_sent = shown is not None and shown.strip() == (one.content or "").strip()
     content, is_gone = None if is_as_sent else shown, versions[-1].is_gone
     return replace(one, clock=clock_of(versions), content=content, is_gone=is_gone)

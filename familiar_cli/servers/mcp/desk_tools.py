@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import closing, suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.memory.write_memories import MemoryAddress, create_memory
+from familiar_cli.actions.memory.write_memories import (
+    MemoryAddress,
+    Writer,
+    create_memory,
+    read_if_there,
+)
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import counted, one_line, slugify, unified_file
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.mcp.tool import Answer, Tool, ToolItem, choice_of, is_readable, text_of
-from familiar_cli.servers.mcp.writing_tools import describe_write, named_day, writer_of
+from familiar_cli.servers.mcp.writing_tools import RAN, describe_write, named_day, writer_of
 from familiar_cli.store.memory import desk, layout
 from familiar_cli.store.memory.pages.lines import citations_in
 from familiar_cli.store.memory.pages.visible_lines import outward_text
 from familiar_cli.store.passes import PATIENCE_S
-from familiar_cli.writing.review.pending import DECISION, lines_of, read_pending
+from familiar_cli.writing.review.pending import DECISION, lines_of, parse_plan, read_pending
 from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from familiar_cli.servers.mcp.tool import Arguments, Caller
+    from familiar_cli.store.journal.history import LoggedChange
+    from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan
     from familiar_cli.writing.writer.memory_writer import Mode
 
@@ -108,9 +116,9 @@ def due_reminder_notes(caller: Caller) -> list[str]:
     from familiar_cli.actions.memory.desk import fire_reminders
 
     with suppress(FamiliarError, OSError):  # `todo` reports the error
-        new = {item.text for item in fire_reminders(caller.familiar, "mcp")}
-        count = sum(item.text in new for item in _items_of(caller, "reminder")) if new else 0
-        if count:
+        known = [item.text for item in _items_of(caller, "reminder") if "due" in item.about]
+        new = {item.text for item in fire_reminders(caller.familiar, "mcp")} if known else set()
+        if count := sum(text in new for text in known):
             return [f"{counted(count, 'reminder')} became due; `todo` lists what is due."]
     return []
 
@@ -138,20 +146,18 @@ def remember(caller: Caller, arguments: Arguments) -> Answer:
     title = one_line(arguments.get("title") or first, _TITLE_CHARS)
     text = f"# {title}\n\n{body}\n"
     day = named_day(caller, arguments.get("date"))
-    path = _free_path(caller, f"{layout.SIGNIFICANT_DIR}/{day}_{slugify(title) or 'memory'}", text)
     writer = writer_of(caller, slugify(caller.client))
+    stem = f"{layout.SIGNIFICANT_DIR}/{day}_{slugify(title) or 'memory'}"
+    path = _free_path(caller.familiar.memory, writer, stem, text)
     return describe_write(create_memory(caller.familiar, writer, MemoryAddress(path), text))
 
 
-def _free_path(caller: Caller, stem: str, text: str) -> str:
-    """Return a path that is unused, or whose file already has this content."""
-    store = caller.familiar.memory
+def _free_path(store: MemoryStore, writer: Writer, stem: str, text: str) -> str:
+    """Return a path where the writer knows of no file, or of one with this content."""
     for number in range(1, _MOST_NAMES):
         path = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"
-        if (
-            not store.exists(path)
-            or outward_text(store.read_file(path), caller.viewer, path) == text
-        ):
+        there = read_if_there(store, path) or ""
+        if not writer.sees(path, there) or outward_text(there, writer.viewer, path) in {"", text}:
             return path
     raise UsageError(
         f"There are already {_MOST_NAMES - 1} memories called {stem!r}; nothing was changed",
@@ -177,6 +183,8 @@ def memory_write(caller: Caller, arguments: Arguments) -> Answer:
     if report.error:
         raise report.error
     status = "written" if caller.allow_write else "planned"
+    if not caller.viewer.is_owner:  # files, plans and turns may be of what was said in private
+        return Answer(notes=[RAN])
     items = [
         ToolItem({"path": path, "status": status})
         for path in report.files
@@ -199,7 +207,7 @@ def plans_list(caller: Caller, arguments: Arguments) -> Answer:
         except (BadInputError, NotFoundError):  # damaged, or decided meanwhile
             continue
         waiting += [item] if item else []
-    decided = list(_decided_plans(caller, set(ids)))
+    decided = list(islice(_decided_plans(caller, set(ids)), _DECIDED))
     notes = [] if waiting else ["No plan waits."]
     if waiting:
         notes = ["A person decides on plans; memory_undo withdraws those of this session."]
@@ -208,16 +216,7 @@ def plans_list(caller: Caller, arguments: Arguments) -> Answer:
 
 def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
     """Return a plan as the caller may see it; None if all of it is hidden."""
-    viewer = caller.viewer
-    diffs = {}
-    for file in plan.files:
-        if is_readable(file.rel_path, viewer):
-            path, is_gone = file.rel_path, file.deletes and not file.after
-            before = None if file.before is None else outward_text(file.before, viewer, path)
-            after = None if is_gone else outward_text(file.after, viewer, path)
-            if before != after and not _rests_on_hidden_turns(file, after or ""):
-                told = caller.told(path)
-                diffs[told] = unified_file(told, before, after)
+    diffs = _visible_diffs(caller, plan)
     if not diffs:
         return None
     about = {
@@ -231,6 +230,22 @@ def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
     return ToolItem(about, "".join(diffs.values()))
 
 
+def _visible_diffs(caller: Caller, plan: ReviewPlan) -> dict[str, str]:
+    """Return the diffs of what the caller would see change, by the paths that it knows."""
+    diffs, viewer = {}, caller.viewer
+    for file in plan.files:
+        path = file.rel_path
+        if not is_readable(path, viewer):
+            continue
+        before = outward_text(file.before or "", viewer, path)
+        after = outward_text(file.after, viewer, path)
+        if before != after and not _rests_on_hidden_turns(file, after):
+            told, is_gone = caller.told(path), file.deletes and not file.after
+            old = None if file.before is None or not before else before
+            diffs[told] = unified_file(told, old, None if is_gone else after)
+    return diffs
+
+
 def _rests_on_hidden_turns(file: PlannedFile, seen: str) -> bool:
     """Tell whether a change adds lines that cite turns, all of them hidden from the caller."""
     old, after, shown = ({*lines_of(text)} for text in (file.before or "", file.after, seen))
@@ -239,27 +254,31 @@ def _rests_on_hidden_turns(file: PlannedFile, seen: str) -> bool:
 
 
 def _decided_plans(caller: Caller, waiting: set[str]) -> Iterator[ToolItem]:
-
+    """Yield the plans decided last of which the caller may see something."""
     try:
         changes = caller.familiar.past.log(layout.PENDING_DIR, limit=_LOOKED_AT)
     except NotFoundError:
         return
-    count = 0
-    for change in changes:
-        words, _, plan_id = change.commit.message.partition(" ")
-        if words != DECISION or plan_id in waiting or count == _DECIDED:
-            continue
-        every = [t.rel_path for t in change.commit.touched or change.touched]
-        touched = [path for path in every if not path.startswith(layout.PENDING_DIR)]
-        paths = [path for path in touched if caller.knows(path)]
-        may_know = caller.viewer.is_owner or change.commit.source == caller.source
-        if not paths and (touched or not may_know):
-            continue
-        count += 1
-        status = "applied" if paths else "rejected"
-        about = {"plan": plan_id, "status": status, "decided": iso(change.commit.time)}
-        told = [caller.told(path) for path in paths]
-        yield ToolItem({**about, "source": change.commit.source, "paths": told})
+    with closing(caller.familiar.journal.repository) as repository:
+        for change in changes:
+            words, _, plan_id = change.commit.message.partition(" ")
+            if words != DECISION or plan_id in waiting:
+                continue
+            file = f"{layout.PENDING_DIR}/{plan_id}.json"
+            with suppress(BadInputError):
+                content = repository.file_at(change.commit.parent, file) or b""
+                if known := _visible_diffs(caller, parse_plan(plan_id, content)):
+                    yield _decided_item(caller, plan_id, change, known)
+
+
+def _decided_item(
+    caller: Caller, plan_id: str, change: LoggedChange, known: Collection[str]
+) -> ToolItem:
+    touched = {caller.told(file.rel_path) for file in change.commit.touched or change.touched}
+    paths = [path for path in known if path in touched]
+    about = {"plan": plan_id, "status": "applied" if paths else "rejected"}
+    decided = {"decided": iso(change.commit.time), "source": change.commit.source}
+    return ToolItem({**about, **decided, "paths": paths})
 
 
 _PATIENCE_S: Final = 20.0  # clients time out after a minute

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp import types
@@ -29,7 +30,6 @@ from familiar_cli.base.errors import FamiliarError, bounded
 from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.text import framed, harmless
 from familiar_cli.base.times.clock import stopwatch_s
-from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.servers.mcp import catalogue
 from familiar_cli.servers.mcp.arguments import check_sizes, read_arguments
 from familiar_cli.servers.mcp.catalogue import TOOLS, uri_of
@@ -40,7 +40,6 @@ from familiar_cli.servers.mcp.tool import (
     Caller,
     Tool,
     ToolPage,
-    is_readable,
     page,
 )
 from familiar_cli.store.memory.store.walk import list_all
@@ -57,21 +56,26 @@ EVERY_S: Final = 1.0
 """How often memory is looked at: an `lstat` for each file."""
 
 FileStamps = dict[str, tuple[int, int]]
+VisiblePages = dict[str, str]
+"""Hashes of what an audience sees of pages, by the paths that it knows; empty for nothing."""
 
 
 class ChangeWatcher:
-    """Notifies clients of changed files, whoever changed them.
+    """Notifies an audience of changes in what it sees of memory, whoever made them.
 
     Args:
         paths: The familiar's files.
+        read: Reads what the audience sees of some files.
     """
 
-    def __init__(self, paths: FamiliarPaths) -> None:
+    def __init__(self, paths: FamiliarPaths, read: Callable[[Iterable[str]], VisiblePages]) -> None:
         self._paths = paths
+        self._read = read
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
         self._listening = 0
         self._sessions: dict[str, list[ServerSession]] = {}
+        self._beginning = asyncio.Lock()
         self._work: asyncio.Task[None] | None = None
 
     async def listen(
@@ -79,16 +83,16 @@ class ChangeWatcher:
     ) -> types.SubscriptionsListenResult:
         """Notify a client of changes while it listens; protocol 2026-07-28 and later."""
         self._listening += 1
-        self._begin()
         try:
+            await self._begin()
             return await self._listen(ctx, params)
         finally:
             self._listening -= 1
 
-    def subscribe(self, uri: str, session: ServerSession) -> None:
+    async def subscribe(self, uri: str, session: ServerSession) -> None:
         """Subscribe a client to one file; before protocol 2026-07-28."""
         self._sessions.setdefault(uri, []).append(session)
-        self._begin()
+        await self._begin()
 
     def unsubscribe(self, uri: str) -> None:
         """End a subscription."""
@@ -101,20 +105,26 @@ class ChangeWatcher:
             self._work.cancel()
             await asyncio.wait({self._work})
 
-    def _begin(self) -> None:
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._watch(self._file_stamps()))
+    async def _begin(self) -> None:
+        async with self._beginning:
+            if self._work is None or self._work.done():
+                stamps = await asyncio.to_thread(self._file_stamps)
+                seen = await asyncio.to_thread(self._read, stamps)
+                self._work = asyncio.create_task(self._watch(stamps, seen))
 
-    async def _watch(self, before: FileStamps) -> None:
+    async def _watch(self, before: FileStamps, seen: VisiblePages) -> None:
         while self._listening or self._sessions:
             await asyncio.sleep(EVERY_S)
             now = await asyncio.to_thread(self._file_stamps)
-            for path in sorted(before.keys() | now.keys()):
-                if before.get(path) != now.get(path):
+            changed = [path for path in before | now if before.get(path) != now.get(path)]
+            if changed:
+                before, news = now, await asyncio.to_thread(self._read, changed)
+                old = {path: seen.get(path, "") for path in news}
+                for path in sorted(path for path in news if news[path] != old[path]):
                     await self._tell(uri_of(self._paths.id, path))
-            if before.keys() != now.keys():
-                await self._bus.publish(ResourcesListChanged())
-            before = now
+                if any(not news[path] or not old[path] for path in news if news[path] != old[path]):
+                    await self._bus.publish(ResourcesListChanged())
+                seen |= news
 
     async def _tell(self, uri: str) -> None:
         await self._bus.publish(ResourceUpdated(uri))
@@ -124,11 +134,7 @@ class ChangeWatcher:
     def _file_stamps(self) -> FileStamps:
         try:
             files = list_all(str(self._paths.memory)).files()
-            return {
-                path: (seen.st_mtime_ns, seen.st_size)
-                for path, seen in files
-                if is_readable(path, NOBODY)  # all clients are notified
-            }
+            return {path: (seen.st_mtime_ns, seen.st_size) for path, seen in files}
         except FamiliarError:
             return {}
 
@@ -193,7 +199,10 @@ class MemoryServer:
         self._manner = manner
         self._session = uuid.uuid4().hex[:12]
         self._reads = ReadVersions()
-        self._watching = ChangeWatcher(paths)
+        self._watching = {
+            by_owner: ChangeWatcher(paths, partial(self._visible_pages, by_owner))
+            for by_owner in (False, True)
+        }
         self.protocol: Server[Any] = Server(
             "familiar",
             version=__version__,
@@ -207,7 +216,7 @@ class MemoryServer:
             on_read_resource=self._read_resource,
             on_subscribe_resource=self._subscribe if manner.lasts else None,
             on_unsubscribe_resource=self._unsubscribe if manner.lasts else None,
-            on_subscriptions_listen=self._watching.listen,
+            on_subscriptions_listen=self._listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
             on_completion=self._complete,
@@ -215,7 +224,8 @@ class MemoryServer:
 
     async def aclose(self) -> None:
         """Cancel what clients wait for, and close the familiar's files."""
-        await self._watching.aclose()
+        for watcher in self._watching.values():
+            await watcher.aclose()
         if self._embedding:
             self._embedding.cancel()
             await asyncio.wait({self._embedding})
@@ -287,15 +297,29 @@ class MemoryServer:
     async def _subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        self._watching.subscribe(str(params.uri), ctx.session)
+        await self._watcher(ctx).subscribe(str(params.uri), ctx.session)
         return types.EmptyResult()
 
     async def _unsubscribe(
         self, ctx: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        del ctx
-        self._watching.unsubscribe(str(params.uri))
+        self._watcher(ctx).unsubscribe(str(params.uri))
         return types.EmptyResult()
+
+    async def _listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        return await self._watcher(ctx).listen(ctx, params)
+
+    def _watcher(self, ctx: Context) -> ChangeWatcher:
+        return self._watching[self._acts_for(ctx).by_owner]
+
+    def _visible_pages(self, by_owner: bool, rel_paths: Iterable[str]) -> VisiblePages:  # noqa: FBT001
+        manner = self._manner
+        acts = ActsFor(by_owner=by_owner, sees_everything=manner.private)
+        with self._pool.hold(self._paths.id) as familiar:
+            caller = Caller(familiar, manner.channel_id, acts=acts)
+            return {caller.told(path): caller.fingerprint(path) for path in rel_paths}
 
     async def _list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -336,15 +360,8 @@ class MemoryServer:
 
     async def _ask(self, ctx: Context, work: Callable[[Caller], T]) -> T:
         """Run `work` for the caller."""
-        client, scope = self._client(ctx), getattr(ctx.request, "scope", {})
-        session = scope.get("state", {}).get(SESSION, self._session)
-        manner = self._manner
-        grant = access_of(scope, self._paths.root.parent).grant
-        acts = ActsFor(
-            grant.users if grant else (),
-            by_owner=manner.owner or scope.get(BY_OWNER, False),
-            sees_everything=manner.private,
-        )
+        client, acts, manner = self._client(ctx), self._acts_for(ctx), self._manner
+        session = _scope_of(ctx).get("state", {}).get(SESSION, self._session)
 
         def run() -> T:
             with self._pool.hold(self._paths.id) as familiar:
@@ -361,6 +378,15 @@ class MemoryServer:
                 return work(caller)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+    def _acts_for(self, ctx: Context) -> ActsFor:
+        scope, manner = _scope_of(ctx), self._manner
+        grant = access_of(scope, self._paths.root.parent).grant
+        return ActsFor(
+            grant.users if grant else (),
+            by_owner=manner.owner or scope.get(BY_OWNER, False),
+            sees_everything=manner.private,
+        )
 
     def _embed_soon(self) -> None:
         """Compute some missing vectors in the background, at intervals.
@@ -381,6 +407,11 @@ class MemoryServer:
         sent = ctx.session.client_params
         name = framed(sent.client_info.name, _CLIENT_CHARS) if sent else ""
         return name or self._manner.client
+
+
+def _scope_of(ctx: Context) -> dict[str, Any]:
+    scope: dict[str, Any] = getattr(ctx.request, "scope", {})
+    return scope
 
 
 def _input_schema(name: str) -> dict[str, Any] | None:

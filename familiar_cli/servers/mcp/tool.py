@@ -16,7 +16,15 @@ from msgspec.structs import replace
 from familiar_cli.actions.memory.write_memories import ReadVersions, checksum_of, place_for
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
-from familiar_cli.base.text import digest_of, fold, framed, harmless, largest_fit, unfenced
+from familiar_cli.base.text import (
+    digest_of,
+    fold,
+    framed,
+    harmless,
+    largest_fit,
+    sha256_of,
+    unfenced,
+)
 from familiar_cli.base.times.clock import in_zone
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.store.history.rows import Turn
@@ -150,6 +158,16 @@ class Caller(Struct, frozen=True):
         """Return the part of a file that the caller may see."""
         place = place_for(self.familiar.memory, self.viewer, rel_path)
         return visible_in(self.familiar.memory.read_file(place), self.viewer, place)
+
+    def fingerprint(self, rel_path: str) -> str:
+        """Return a hash of what the caller sees of a file; empty if it sees nothing."""
+        try:
+            text = self.seen_text(rel_path) if is_readable(rel_path, self.viewer) else ""
+        except NotFoundError:
+            return ""
+        except FamiliarError as error:  # too large, say, or unreadable
+            text = str(error) if self.viewer.is_owner else ""
+        return sha256_of(text) if text.strip() else ""
 
     def place(self, path: str) -> str:
         """Return the real path of the page that the caller knows by a path.

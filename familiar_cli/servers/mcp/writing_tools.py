@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from familiar_cli.actions.memory import write_memories
-from familiar_cli.base.errors import UsageError
+from familiar_cli.base.errors import RefusedError, UsageError
 from familiar_cli.base.text import counted, framed, slugify, str_or_empty
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.mcp.tool import (
@@ -42,6 +42,7 @@ _UNREGISTERED: Final = (
 )
 _OPERATIONS: Final = ("append", "replace", "section")
 _SLUG_WORDS: Final = 6
+RAN: Final = "It ran. plans_list shows what waits for review."
 _NOTES: Final = {
     "written": "Written to {path}.",
     "deleted": "Deleted {path}.",
@@ -150,6 +151,8 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
             )
 
     report = asyncio.run(consolidate())
+    if not caller.viewer.is_owner:  # what is due, and why, tells of what was said in private
+        return Answer(notes=[RAN])
     items = [ToolItem({"path": path, "status": "written"}) for path in report.made]
     items += [
         ToolItem({"period": period, "plan": plan, "status": "planned"})
@@ -233,8 +236,15 @@ def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.share.embodiments import pull
 
     device, since = arguments["instanceId"], _since(arguments)
-    goes_on, registers = "cursor" in arguments, caller.embodiments
-    pulled = pull(caller.familiar, device, since, goes_on=goes_on, registers=registers)
+    _check_owners(caller)
+    pulled = pull(
+        caller.familiar,
+        device,
+        since,
+        viewer=caller.viewer,
+        goes_on="cursor" in arguments,
+        registers=caller.embodiments,
+    )
     items = [_item(entry) for entry in pulled.entries]
     items += [ToolItem({**_name_fields(file), "deleted": True}) for file in pulled.deleted]
     more = {"newSyncToken": _token(pulled.token), "isWhole": pulled.is_whole}
@@ -246,6 +256,7 @@ def sync_push(caller: Caller, arguments: Arguments) -> Answer:
     """Apply an embodiment's changes."""
     from familiar_cli.actions.share.embodiments import push
 
+    _check_owners(caller)
     instance = arguments["instance"]
     device = Device(_text(instance, "id"), _text(instance, "type"), _text(instance, "name"))
     if not device.id:
@@ -268,6 +279,8 @@ def sync_status(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.share.embodiments import sync_state
 
     del arguments
+    if not caller.viewer.is_owner:
+        return Answer(notes=["No embodiment is registered here."])
     version, devices, deletions = sync_state(caller.familiar)
     items = [
         ToolItem(
@@ -279,9 +292,16 @@ def sync_status(caller: Caller, arguments: Arguments) -> Answer:
         ToolItem({**_name_fields(file), "deletedIn": at, "waitingFor": waiting})
         for file, at, waiting in deletions
     ]
-    if not (caller.viewer.is_owner or caller.embodiments or items):
-        return Answer(notes=["No embodiment is registered here."])
     return Answer(items, (), {"serverVersion": version})
+
+
+def _check_owners(caller: Caller) -> None:
+    """Check that a copy, with all of its versions, goes to a program that acts for the owner."""
+    if not caller.viewer.is_owner:
+        raise RefusedError(
+            "Only a program that acts for the owner may keep a copy; nothing was changed",
+            hint="Over HTTP, send an owner token.",
+        )
 
 
 def _item(entry: SharedEntry) -> ToolItem:

@@ -437,10 +437,19 @@ def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
             f"No such plan: {plan_id!r}",
             hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review list`.",
         )
+    return parse_plan(plan_id, store.read_bytes(f"{layout.PENDING_DIR}/{plan_id}.json"))
+
+
+def parse_plan(plan_id: str, content: bytes) -> ReviewPlan:
+    """Parse the file of a plan.
+
+    Raises:
+        BadInputError: It is damaged.
+    """
     try:
-        return _read_plan(
-            plan_id, json.loads(store.read_bytes(f"{layout.PENDING_DIR}/{plan_id}.json"))
-        )
+        plan = convert(json.loads(content), ReviewPlan)
+        source = plan.source if _SOURCE.fullmatch(plan.source) else layout.MEMORY_WRITER
+        return replace(plan, id=plan_id, source=source)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise errors.BadInputError(
             f"The plan {plan_id!r} is damaged: {error}; nothing was changed",
@@ -560,12 +569,6 @@ def drop_damaged(store: MemoryStore, plan_id: str) -> None:
 def _write_plan(tx: Transaction, plan: ReviewPlan) -> None:
     text = json.dumps(plan.to_json(), ensure_ascii=False, indent=1) + "\n"
     tx.write(plan.rel_path, text, any_size=True)
-
-
-def _read_plan(plan_id: str, value: object) -> ReviewPlan:
-    plan = convert(value, ReviewPlan)
-    source = plan.source if _SOURCE.fullmatch(plan.source) else layout.MEMORY_WRITER
-    return replace(plan, id=plan_id, source=source)
 
 
 def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int]]:

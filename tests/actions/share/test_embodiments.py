@@ -14,7 +14,7 @@ from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.mcp.catalogue import TOOLS
-from familiar_cli.servers.mcp.tool import Caller
+from familiar_cli.servers.mcp.tool import ActsFor, Caller
 from tests.support.embodiment import Embodiment
 
 NAMES = ("phone", "tablet")
@@ -37,7 +37,10 @@ class Direct:
     """Calls tools without a protocol between."""
 
     def __init__(self, familiar: Familiar) -> None:
-        self._caller = Caller(familiar, None, "test", "5e5510", allow_write=True, embodiments=True)
+        acts = ActsFor(by_owner=True)
+        self._caller = Caller(
+            familiar, None, "test", "5e5510", acts, allow_write=True, embodiments=True
+        )
 
     async def call_tool(self, name, arguments):
         tool = next(tool for tool in TOOLS if tool.name == name)
