@@ -27,7 +27,7 @@ from familiar_cli.base.config.home import (
     read_instance,
     zone_of,
 )
-from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.errors import FamiliarError, LockedError
 from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import to_utc, to_zone
 from familiar_cli.base.who.identity import NEUTRAL, Author, Labels, Me, Who, parse_author
@@ -526,18 +526,27 @@ class Familiar:
         )
 
     def _finish_forgetting(self) -> None:
-        """Finish forgetting a person if that was cut off; try once."""
-        if not path.exists(self.paths.forgetting):  # noqa: PTH110  # unlike `Path`, never raises
+        """Finish forgetting a person if that was cut off or the history is older; try once."""
+        is_cut_off = path.exists(self.paths.forgetting)  # noqa: PTH110  # unlike `Path`, never raises
+        known = path.join(self.paths.root.parent, ".forgotten.json")  # noqa: PTH118  # as above
+        is_older = not self._is_settled and "history" in self.__dict__ and path.exists(known)  # noqa: PTH110
+        if not (is_cut_off or is_older):
             return
-        from familiar_cli.sync.forget_orders import finish_forgetting
+        from familiar_cli.sync import forget_orders
 
         with self._settling:
             if self._has_tried_forgetting:
                 return
             self._has_tried_forgetting = True
             try:
-                if finish_forgetting(lambda: self.forget_place, self.paths):
-                    self.tell("An interrupted `people forget` has now been completed")
+                if is_cut_off:
+                    if forget_orders.finish_forgetting(lambda: self.forget_place, self.paths):
+                        self.tell("An interrupted `people forget` has now been completed")
+                elif forget_orders.is_order_missing(self.paths, self.history):
+                    forget_orders.carry_out_known_orders(self.forget_place)
+                    self.tell("Who was forgotten was in this older history, and is forgotten again")
+            except LockedError:  # another process is carrying it out
+                return
             except (FamiliarError, OSError) as error:
                 self.tell(f"An interrupted `people forget` cannot be completed: {error}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from msgspec import Struct
 
 from familiar_cli.base.config.edit import write_new
-from familiar_cli.base.config.home import FamiliarPaths, ensure_instance, is_alive
+from familiar_cli.base.config.home import FamiliarPaths, ensure_instance, is_abandoned
 from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, PartialError
 from familiar_cli.base.files import is_directory, patiently, remove
 from familiar_cli.base.text import counted, shorten_list
@@ -246,9 +245,6 @@ def list_paths(paths: Iterable[str]) -> str:
     return shorten_list(sorted(set(paths)), _SHOWN_PATHS)
 
 
-_STAGING: Final = re.compile(r"\.new-.+-([0-9]{1,10})")
-
-
 def build_familiar(
     paths: FamiliarPaths,
     open_store: Callable[[FamiliarPaths], MemoryStore],
@@ -375,8 +371,7 @@ def remove_abandoned(home: Path) -> list[str]:
         names = [entry.name for entry in home.iterdir()]
     except OSError:
         return []
-    named = [(name, match) for name in names if (match := _STAGING.fullmatch(name))]
-    gone = [name for name, match in named if not is_alive(int(match[1]))]
+    gone = [name for name in names if name.startswith(".new-") and is_abandoned(name)]
     for name in gone:
         shutil.rmtree(home / name, ignore_errors=True)
     return sorted(name for name in gone if not os.path.lexists(home / name))

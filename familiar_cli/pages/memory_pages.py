@@ -277,7 +277,8 @@ def forgotten_text(report: ForgetReport) -> str:
     done = "Would forget" if report.dry_run else "Forgot"
     turns, replies = counted(report.turns, "turn"), counted(report.replies, "reply", "replies")
     records = counted(report.records, "record")
-    lines = [f"{done} {turns}, {replies} of the familiar and {records} of what was sent."]
+    what = "of what was sent, or copies"
+    lines = [f"{done} {turns}, {replies} of the familiar and {records} {what}."]
     lines += [f"deleted  {harmless(path)}" for path in report.files]
     lines += [f"renamed  {harmless(old)} to {harmless(new)}" for old, new in report.renamed.items()]
     lines += [

@@ -19,10 +19,12 @@ from urllib.parse import unquote
 import tomlkit
 from msgspec import Struct, to_builtins
 
+from familiar_cli.base.config.home import is_abandoned
 from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig
 from familiar_cli.base.config.settings import all_settings, parse, read_text
 from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, LockedError
 from familiar_cli.base.files import (
+    TEMP_PREFIX,
     locked,
     read_plain,
     read_record,
@@ -33,8 +35,8 @@ from familiar_cli.base.files import (
 )
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.base.who.identity import Author
-from familiar_cli.store.history.attachments import remove_unmentioned
-from familiar_cli.store.history.forgetting import ForgetOrder
+from familiar_cli.store.history.attachments import DIRECTORY, remove_unmentioned
+from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
 from familiar_cli.store.history.likeness import NameForms
 from familiar_cli.store.history.lines import TurnName
 from familiar_cli.store.history.tombstones import Forgotten, accounts_of, bury_turns, find_forgotten
@@ -44,7 +46,7 @@ from familiar_cli.store.memory.aliases import names_of, slug_in
 from familiar_cli.store.memory.pages.erasing import PageEraser, free_path
 from familiar_cli.store.memory.store.files import MISSING
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
-from familiar_cli.sync.journal_epochs import EpochWriter
+from familiar_cli.sync.journal_epochs import EpochWriter, memory_orders
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.channel import ChannelConfigs
@@ -57,7 +59,9 @@ ORDERS_FILE: Final = ".forgotten.json"
 
 _KNOWN_FILE: Final = "served.sqlite"  # of the server
 _DERIVED: Final = ("recall", "replying", ".backups", f"memory/{layout.INDEX_DIR}")
+_COPIES: Final = ("history.db.damaged-*", "history.db.salvaged*", f"{_KNOWN_FILE}*")
 _RECORDS: Final = ("traces", "runs", "quarantine")
+_OWN: Final = frozenset({"memory", "journal.git", "channels", "history.db", DIRECTORY, *_RECORDS})
 _TRIES: Final = 5
 _NOT_ABOUT_PEOPLE: Final = frozenset({"llm", "embedding"})  # names of models and servers
 
@@ -251,13 +255,22 @@ class ForgetRun:
     def records(self) -> list[Path]:
         """List the derived files that name or quote the person, or are rebuilt anyway."""
         found = [self._root / name for name in _DERIVED]
-        found += self._root.glob(f"{_KNOWN_FILE}*")
+        found += (path for pattern in _COPIES for path in self._root.glob(pattern))
+        left = (*self._root.rglob(f"{TEMP_PREFIX}*"), *self._root.parent.glob(".*"))
+        found += (path for path in left if is_abandoned(path.name))
         for directory in _RECORDS:
             found += filter(self._is_theirs, (self._root / directory).rglob("*"))
         for pattern in ("*.json", ".consolidation*"):
             found += filter(self._is_theirs, self._root.glob(pattern))
         found += self._channel_files()
         return [path for path in found if path.exists() and path != self._place.paths.forgetting]
+
+    def foreign_files(self) -> list[Path]:
+        """List files in the familiar's directory that the program did not make, and that tell."""
+        done = {*self.records(), *self.settings(), self._place.paths.forgetting}
+        entries = [p for p in self._root.iterdir() if p.name not in _OWN and p not in done]
+        files = [p for entry in entries for p in (entry, *entry.rglob("*"))]
+        return sorted(path for path in files if self._is_theirs(path))
 
     def _channel_files(self) -> Iterator[Path]:
         """Yield what belongs to channels that lose their name, except their settings."""
@@ -412,6 +425,34 @@ def known_orders(paths: FamiliarPaths) -> list[ForgetOrder]:
         BadInputError: An order is invalid, or their file is damaged.
     """
     return [ForgetOrder.from_line(line) for line in _read_orders(paths).get(paths.id, [])]
+
+
+def is_order_missing(paths: FamiliarPaths, history: HistoryStore) -> bool:
+    """Tell whether the history lacks an order of the home, as an older copy does.
+
+    Raises:
+        BadInputError: As `known_orders`.
+    """
+    known = {order.id for order in known_orders(paths)}
+    return bool(known and known.difference(order.id for order in orders_of(history)))
+
+
+def carry_out_known_orders(place: ForgetPlace) -> int:
+    """Carry out the orders of the home and the journal that the history lacks; count them.
+
+    Raises:
+        BadInputError: An order is invalid.
+        LockedError: Another process is forgetting somebody here.
+        FamiliarError: Something cannot be written.
+    """
+    head = place.repository.head() if place.repository.exists else None
+    merged = memory_orders(place.repository.objects.read, head) if head else ()
+    done = {order.id for order in orders_of(place.history)}
+    known = {order.id: order for order in (*merged, *known_orders(place.paths))}
+    orders = [order for order in known.values() if order.id not in done]
+    for order in orders:
+        ForgetRun(place, order).carry_out()
+    return len(orders)
 
 
 def _read_orders(paths: FamiliarPaths) -> dict[str, list[str]]:

@@ -95,6 +95,33 @@ def test_no_name_of_a_file_and_no_content_has_the_name(root) -> None:
     assert leftovers(root) == []
 
 
+def test_copies_that_the_program_made_go_and_other_places_are_named(root) -> None:
+    say(live("bea"), "555", NAME, f"I am {NAME}", "Hello!")
+    words = (root / "history.db").read_bytes()
+    left = ".tmp-familiar-99999999-ab.new"
+    copies = ("history.db.damaged-20260101-000000", "quarantine/a.txt", left, f"memory/{left}")
+    for name in (*copies, "history.db.bak"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_bytes(words)
+    told = " ".join(data("people", "forget", NAME, "--yes", "--familiar", "ada")["not_covered"])
+    assert leftovers(root) == [str(root / "history.db.bak")]
+    assert "history.db.bak" in told
+    assert "`familiar people forget discord-555 --familiar bea`" in told
+
+
+def test_an_older_history_loses_who_was_forgotten_at_its_next_opening(root) -> None:
+    older = (root / "history.db").read_bytes()
+    assert run("people", "forget", NAME, "--yes").exit_code == 0
+    (root / "history.db").write_bytes(older)
+    assert "is forgotten again" in run("history", "list").stderr
+    assert leftovers(root) == []
+    (root / "history.db").write_bytes(older)
+    (root.parent / ".forgotten.json").unlink()
+    assert "also without a remote" in run("doctor").stdout
+    assert run("sync").exit_code == 0
+    assert leftovers(root) == []
+
+
 def watched_lock(monkeypatch) -> list[Path]:
     """Return the familiars whose order is locked from now on, each time it is."""
     held, lock = [], forget_orders._only_one_order

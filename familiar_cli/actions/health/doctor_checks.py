@@ -347,7 +347,10 @@ def forgetting(target: CheckTarget) -> Iterator[Diagnosis]:
     with Familiar(target.paths) as familiar, closing(familiar.journal.repository) as journal:
         check = EpochCheck(journal, orders_of(familiar.history))
         if (head := journal.head()) and check.unmet(journal.objects.read, [head]):
-            mend = "Run `familiar sync`: it carries it out, or names the machine to allow first."
+            mend = (
+                "Run `familiar sync`, also without a remote: it carries it out, or names the "
+                "machine to allow first."
+            )
             yield fail("An order to forget a person was merged, but never carried out", mend)
 
 

@@ -11,8 +11,9 @@ from typing import Final
 from msgspec import Struct
 
 from familiar_cli.actions.people.people import find_person
+from familiar_cli.base.config.home import FamiliarPaths, list_familiars
 from familiar_cli.base.config.settings import read_text
-from familiar_cli.base.errors import ConflictError, NotFoundError, RefusedError
+from familiar_cli.base.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.base.files import read_plain, write_whole
 from familiar_cli.base.text import bare_lines, typed
 from familiar_cli.base.times.clock import iso
@@ -22,10 +23,12 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import attachments
 from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
 from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.history.tombstones import accounts_of
 from familiar_cli.store.memory.aliases import main_account
-from familiar_cli.store.memory.layout import PENDING_DIR
+from familiar_cli.store.memory.layout import PENDING_DIR, people_path
 from familiar_cli.store.memory.pages.visible_lines import visible_in
-from familiar_cli.sync.forget_orders import ForgetRun, known_orders, people_pages
+from familiar_cli.sync.forget_orders import ForgetRun, people_pages
 
 _PRIVATE_HEADING: Final = (
     "# Said about them in private, by others (for the owner alone: do not hand this over)"
@@ -38,7 +41,7 @@ NOT_COVERED: Final = (
     "objects that a git host keeps after a push: run `git gc --prune=now` there, or ask the host",
     "copies elsewhere: exports, logs of programs that send messages, and other people's clones",
 )
-"""What forgetting cannot reach."""
+"""What forgetting never reaches."""
 
 
 class WordLoss(Struct, frozen=True):
@@ -121,7 +124,29 @@ def _report_of(familiar: Familiar, forgetting: ForgetRun, *, dry_run: bool) -> F
         forgetting.new_names,
         "" if dry_run else forgetting.order.id,
         dry_run,
+        (*_remaining_copies(familiar, forgetting), *NOT_COVERED),
     )
+
+
+def _remaining_copies(familiar: Familiar, forgetting: ForgetRun) -> Iterator[str]:
+    """Yield what else in the home has their words, with the command that removes it."""
+    for path in forgetting.foreign_files():
+        yield f"a file that this program did not make: delete {typed(str(path))}"
+    home = familiar.paths.root.parent
+    for other in list_familiars(home):
+        if other == familiar.paths.id:
+            continue
+        paths = FamiliarPaths(home / other)
+        pages = [slug for slug in forgetting.slugs if (paths.memory / people_path(slug)).exists()]
+        command = f"`familiar people forget {{}} --familiar {typed(other)}`"
+        try:
+            with closing(HistoryStore(paths.history)) as history:
+                pages += [a.slug for a in accounts_of(history) if forgetting.order.covers(a)]
+        except FamiliarError as error:
+            yield f"the familiar {other!r}, if it knows them ({error}): {command.format('NAME')}"
+        if pages:
+            known = command.format(typed(min(pages)))
+            yield f"the familiar {other!r} of this home, which knows them as well: {known}"
 
 
 def _word_losses(familiar: Familiar, forgetting: ForgetRun, *, dry_run: bool) -> Iterator[WordLoss]:
@@ -182,19 +207,6 @@ def carry_out_order(familiar: Familiar, order: ForgetOrder, built_on: Collection
         built_on: Versions of the memory in which it was carried out.
     """
     ForgetRun(familiar.forget_place, order).carry_out(built_on)
-
-
-def carry_out_known_orders(familiar: Familiar) -> int:
-    """Carry out the home's orders that a restored familiar lacks; return their number.
-
-    Raises:
-        BadInputError: An order is invalid.
-    """
-    done = {order.id for order in orders_of(familiar.history)}
-    orders = [order for order in known_orders(familiar.paths) if order.id not in done]
-    for order in orders:
-        carry_out_order(familiar, order)
-    return len(orders)
 
 
 def export_person(

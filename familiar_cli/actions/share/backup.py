@@ -26,7 +26,6 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from msgspec import Struct, to_builtins
 
-from familiar_cli.actions.people.forget import carry_out_known_orders
 from familiar_cli.base import errors
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.config.home import (
@@ -34,7 +33,7 @@ from familiar_cli.base.config.home import (
     ME_FILE,
     FamiliarPaths,
     check_here,
-    is_alive,
+    is_abandoned,
     list_familiars,
     moved_to,
 )
@@ -55,7 +54,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.schema import open_to_read, translate_errors
 from familiar_cli.store.journal.repository import Repository
 from familiar_cli.store.memory.store.store import hold_lock
-from familiar_cli.sync.forget_orders import ORDERS_FILE
+from familiar_cli.sync.forget_orders import ORDERS_FILE, carry_out_known_orders
 
 if TYPE_CHECKING:
     from familiar_cli.sync.sealing import FileCipher
@@ -671,9 +670,8 @@ def restore(
         raise _no_backup(target, [f"{familiar_id}/{backup}" if backup else familiar_id])
     manifest = Manifest.from_bytes(target.read(familiar_id, items[-1]))
     home.mkdir(parents=True, exist_ok=True)
-    for left in home.glob(f"{TEMP_PREFIX}*{_RESTORING}"):  # of a process that was killed
-        pid = left.name.removeprefix(TEMP_PREFIX).partition("-")[0]
-        if pid.isdecimal() and not is_alive(int(pid)):
+    for left in home.glob(f"{TEMP_PREFIX}*{_RESTORING}"):
+        if is_abandoned(left.name):
             shutil.rmtree(left, ignore_errors=True)
     making = Path(temp_in(str(home), _RESTORING))
     try:
@@ -701,7 +699,7 @@ def _settle(paths: FamiliarPaths, tell: Callable[[str], None], *, is_moved: bool
         journal.write_settings()
     with Familiar(paths, tell) as familiar:
         familiar.settle_instance(is_restored=not is_moved)
-        carry_out_known_orders(familiar)
+        carry_out_known_orders(familiar.forget_place)
 
 
 def _write_files(

@@ -23,7 +23,7 @@ from familiar_cli.base.config.environment import sync_key_file
 from familiar_cli.base.config.home import FamiliarPaths, Instance
 from familiar_cli.base.config.schema import CharacterConfig
 from familiar_cli.base.files import read_object, remove, write_own
-from familiar_cli.base.text import sha256_of, shorten_list, slugify
+from familiar_cli.base.text import counted, sha256_of, shorten_list, slugify
 from familiar_cli.base.times import clock
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
@@ -256,7 +256,14 @@ async def sync(
         NotFoundError: No remotes, or none with that name.
         LockedError: Another process syncs this familiar for longer than `wait_s`.
     """
-    addresses = remotes_of(familiar).chosen(name)
+    remotes = remotes_of(familiar)
+    if not (name or how.dry_run or remotes.all()):
+        from familiar_cli.sync.forget_orders import carry_out_known_orders
+
+        if done := carry_out_known_orders(familiar.forget_place):
+            familiar.tell(f"Carried out {counted(done, 'order')} to forget a person")
+            return SyncReport(familiar.instance.id, (), {}, ())
+    addresses = remotes.chosen(name)
     work = familiar.passes.named(SYNCING)
     async with exclusive(work.lock_path, wait_s, progress, WAITING):
         if not how.dry_run:

@@ -415,6 +415,18 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+_UNFINISHED: Final = re.compile(
+    rf"{re.escape(files.TEMP_PREFIX)}(?:([0-9]{{1,10}})-)?.*|\.new-.+-([0-9]{{1,10}})"
+)
+
+
+def is_abandoned(name: str) -> bool:
+    """Tell whether a process that ended left this unfinished file or directory."""
+    match = _UNFINISHED.fullmatch(name)
+    pid = match and (match[1] or match[2])
+    return match is not None and not (pid and is_alive(int(pid)))
+
+
 def zone_of(name: str) -> tzinfo | None:
     """Return a timezone by name; None, for the system's, if empty."""
     if not name:
