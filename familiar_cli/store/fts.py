@@ -13,9 +13,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from math import log
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -67,7 +68,9 @@ _UNSPACED: Final = (
 _RUN: Final = f"[{_UNSPACED}]+"  # slow to compile
 # Combining marks, which Python's `\w` excludes, belong to the preceding letter.
 _WORD: Final = r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*"
-_WORDS_TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{TOKENIZER}")'
+_WORDS_TABLE: Final = (
+    f"CREATE VIRTUAL TABLE words USING fts5 (body, content = '', tokenize = \"{TOKENIZER}\")"
+)
 _SENTENCE_END: Final = r"[.!?。！？…]+[\"'”’)\]]*(?:\s+|$)|[。！？]|\n+"
 
 
@@ -398,12 +401,11 @@ def sample_visible(
     connection: sqlite3.Connection, table: str, seen: str, values: Sequence[object]
 ) -> Visible:
     """Count the visible rows, up to ten thousand, and estimate their words by the newest ones."""
-    rows = f"FROM {table}_docsize WHERE {seen.format(row=f'{table}_docsize.id')}"
-    some = f"SELECT count(*) FROM (SELECT 1 {rows} LIMIT {10 * _SAMPLE})"  # noqa: S608
-    (count,) = connection.execute(some, values).fetchone()
-    newest = f"SELECT sz {rows} ORDER BY id DESC LIMIT {_SAMPLE}"
-    sizes = [words_in_row(size) for (size,) in connection.execute(newest, values)]
-    return Visible(count, count * sum(sizes) // max(len(sizes), 1), seen, values)
+    where = seen.format(row=f"{table}_docsize.id")
+    newest = f"SELECT sz FROM {table}_docsize WHERE {where} ORDER BY id DESC LIMIT {10 * _SAMPLE}"  # noqa: S608
+    rows = connection.execute(newest, values).fetchall()
+    sizes = [words_in_row(size) for (size,) in rows[:_SAMPLE]]
+    return Visible(len(rows), len(rows) * sum(sizes) // max(len(sizes), 1), seen, values)
 
 
 def words_in_row(size: bytes) -> int:
@@ -440,16 +442,28 @@ def _times_held(
 @lru_cache(maxsize=1024)
 def _stems(term: str) -> tuple[str, str] | None:
     """Return the first and last form of a term in a full-text table; None if it is no one word."""
-    import sqlite3  # noqa: PLC0415  # as above
-
     if term.endswith("*"):
         return (start := term.strip('"*')), f"{start}\U0010ffff"
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(_WORDS_TABLE)
-        connection.execute("CREATE VIRTUAL TABLE held USING fts5vocab(words, row)")
-        connection.execute("INSERT INTO words (body) VALUES (?)", (term.strip('"'),))
-        items = connection.execute("SELECT term FROM held WHERE cnt = 1").fetchall()
+    with _forms_lock:
+        forms = _word_forms()
+        forms.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        forms.execute("INSERT INTO words (body) VALUES (?)", (term.strip('"'),))
+        items = forms.execute("SELECT term FROM held WHERE cnt = 1").fetchall()
     return (items[0][0], items[0][0]) if len(items) == 1 else None
+
+
+_forms_lock = Lock()
+
+
+@cache
+def _word_forms() -> sqlite3.Connection:
+    """Open the table of one term in which FTS shows its forms; `_forms_lock` guards it."""
+    import sqlite3  # noqa: PLC0415  # as above
+
+    forms = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    forms.execute(_WORDS_TABLE)
+    forms.execute("CREATE VIRTUAL TABLE held USING fts5vocab(words, row)")
+    return forms
 
 
 def match_all(text: str) -> str | None:

@@ -693,16 +693,34 @@ def _by_meaning(
     condition: tuple[str, list[object]],
 ) -> dict[int, float]:
     """Return the most similar turns that may be found, with their similarity."""
-    depth = NEAR_DEPTH
+    depth, known = NEAR_DEPTH, dict[int, bool]()
     while True:
         nearest = near.nearest(depth)
-        matches = _allowed(connection, nearest, condition)
+        some = _first_allowed(connection, nearest, condition, known)
         # Those that may not be found could hide all others from the first look.
-        if len(matches) >= NEAR_DEPTH or len(nearest) < depth:
+        if len(some) >= NEAR_DEPTH or len(nearest) < depth:
             break
         depth *= _DEEPER
-    some = [i for i in nearest if i in matches][:NEAR_DEPTH]
     return {i: value for i, value in near.of(sorted({*some, *own})).items() if value >= NEAR_FLOOR}
+
+
+def _first_allowed(
+    connection: sqlite3.Connection,
+    ids: Sequence[int],
+    condition: tuple[str, list[object]],
+    known: dict[int, bool],
+) -> list[int]:
+    """Return the first `NEAR_DEPTH` of these turns that may be found; `known` is added to."""
+    result: list[int] = []
+    for start in range(0, len(ids), NEAR_DEPTH):
+        some = ids[start : start + NEAR_DEPTH]
+        new = [i for i in some if i not in known]
+        allowed = _allowed(connection, new, condition)
+        known |= {i: i in allowed for i in new}
+        result += filter(known.get, some)
+        if len(result) >= NEAR_DEPTH:
+            break
+    return result[:NEAR_DEPTH]
 
 
 def _allowed(

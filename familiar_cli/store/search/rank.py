@@ -351,10 +351,11 @@ def seen_parts(connection: sqlite3.Connection, viewer: Viewer) -> SeenParts | No
     )
     row = connection.execute(sums, (json.dumps(closed),)).fetchone()
     files, words, passages, in_passages, lines, in_lines = (int(size or 0) for size in row)
+    seen_file, seen_piece = (SEEN_FILE, SEEN_PIECE) if hidden else ("TRUE", "TRUE")
     tables = {
-        "documents_fts": fts.Visible(files, words, SEEN_FILE),
-        "passages_fts": fts.Visible(passages, in_passages, SEEN_PIECE),
-        "lines_fts": fts.Visible(lines, in_lines, SEEN_PIECE),
+        "documents_fts": fts.Visible(files, words, seen_file),
+        "passages_fts": fts.Visible(passages, in_passages, seen_piece),
+        "lines_fts": fts.Visible(lines, in_lines, seen_piece),
     }
     parts = SeenParts(hidden, pieces, tables)
     connection.create_function("is_seen_file", 1, lambda id_: id_ not in hidden)
@@ -387,7 +388,8 @@ class Pieces:
     @property
     def seen_files(self) -> str:
         """The SQL condition on the column `document_id` that holds for visible parts of files."""
-        return SEEN_FILE.format(row="document_id") if self.parts else "TRUE"
+        is_part = self.parts and self.parts.hidden
+        return SEEN_FILE.format(row="document_id") if is_part else "TRUE"
 
     @property
     def lines_seen(self) -> fts.Visible | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,6 +96,7 @@ class NearTurns(Struct, frozen=True):
         tokens_share: Weight of meaning against words, if it comes from tokens.
         query: The question.
         familiar: The familiar's name.
+        all_cosines: Returns the cosines of all turns, where none are left out by sketches.
     """
 
     keys: NDArray[np.void]
@@ -107,6 +109,7 @@ class NearTurns(Struct, frozen=True):
     tokens_share: float = WEIGHTS.maxsim
     query: str = ""
     familiar: str = ""
+    all_cosines: Callable[[], Matrix] | None = None
 
     def nearest(self, count: int) -> list[int]:
         """Return the ids of about the `count` nearest turns, best first."""
@@ -115,7 +118,8 @@ class NearTurns(Struct, frozen=True):
         places = self._nearest_sketches(max(_RESCORED, 2 * count))
         values = self._cosines(places)
         best = np.argsort(-values, kind="stable")[:count]
-        return [int(i) for i in self.keys["id"][places[best]]]
+        ids: list[int] = self.keys["id"][places[best]].tolist()
+        return ids
 
     def of(self, ids: Sequence[int]) -> dict[int, float]:
         """Return the similarity of the turns that have a vector; answers have about 1."""
@@ -125,8 +129,9 @@ class NearTurns(Struct, frozen=True):
         asked = np.asarray(ids, np.int64)
         places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
         there = known[places] == asked
-        result = zip(asked[there].tolist(), self._cosines(places[there]).tolist(), strict=True)
-        return {turn_id: cosine_nearness(cosine, self.spec) for turn_id, cosine in result}
+        cosines = self._cosines(places[there]).tolist()
+        nearness = (cosine_nearness(cosine, self.spec) for cosine in cosines)
+        return dict(zip(asked[there].tolist(), nearness, strict=True))
 
     def by_tokens(
         self,
@@ -184,11 +189,9 @@ class NearTurns(Struct, frozen=True):
         return asked[there].tolist(), extents
 
     def _cosines(self, places: NDArray[np.intp]) -> Matrix:
-        import numpy as np  # noqa: PLC0415
-
-        rows = self.rows[places].astype(np.float32)
-        values: Matrix = each_to_each(rows, self.questions).max(axis=1, initial=-_SCALE) / _SCALE
-        return values
+        if self.all_cosines:
+            return self.all_cosines()[places]
+        return _cosines(self.rows[places], self.questions)
 
     def _nearest_sketches(self, count: int) -> NDArray[np.intp]:
         """Return the positions of about the `count` nearest turns, unsorted."""
@@ -232,7 +235,15 @@ class TurnVectors:
         if encoding.tokens is not None:
             file = self._tokens(embedder, encoding.tokens.shape[1])
             tokens = file.load(_last_token_row(found[0], len(found[0])))
-        return NearTurns(*found, encoding.pooled, embedder.spec, tokens=tokens, asked=encoding)
+        is_exact = len(found[0]) <= EXACT_ROWS
+        return NearTurns(
+            *found,
+            encoding.pooled,
+            embedder.spec,
+            tokens=tokens,
+            asked=encoding,
+            all_cosines=cache(lambda: _cosines(found[1], encoding.pooled)) if is_exact else None,
+        )
 
     def embed(
         self,
@@ -433,6 +444,15 @@ def _embed_texts(
             for n, part in zip(some, parts, strict=True):
                 tokens[n] = part
     return rows, tokens
+
+
+def _cosines(rows: NDArray[np.int8], questions: Matrix) -> Matrix:
+    """Return each row's cosine to the nearest question, float32[n]."""
+    import numpy as np  # noqa: PLC0415
+
+    each = each_to_each(rows.astype(np.float32), questions)
+    values: Matrix = each.max(axis=1, initial=-_SCALE) / _SCALE
+    return values
 
 
 def _bit_sketches(rows: Matrix) -> NDArray[np.uint64]:

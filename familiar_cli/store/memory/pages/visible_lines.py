@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final
 from urllib.parse import quote, unquote
@@ -50,6 +50,8 @@ _AUDIENCE: Final = re.compile(rf"[ \t]*<!-- (?:public(?: [^\s<>]+)?|private {_OW
 _EVER: Final = (date(1, 1, 9), date(9999, 1, 9))  # a digest of a digest does not say of which days
 _OF_LINKS: Final = ("sessions", "people", "topics")  # headings of the writer's links
 _LOWEST: Final = 7  # below all levels of headings
+_MOST_CHARS: Final = 32_768  # the structure of a longer page is not cached, to save memory
+_Marks = tuple[tuple[int, frozenset[str], bool], ...]
 _OF_PERIODS: Final = tuple(f"{name}/" for name in layout.SCOPED_DIRS)
 _SOURCES: Final = re.compile(r"^sources: (\{.*\})[ \t\r]*$", re.MULTILINE)
 _DAY_IN_PATH: Final = re.compile(
@@ -287,7 +289,8 @@ def _seen_lines(text: str, viewer: Viewer, rel_path: str) -> list[tuple[markdown
     same turns, and so is everything on a page where only headings would be left.
     """
     owned = list(owned_lines(text, rel_path, viewer.rules))
-    seen = [viewer.sees(scopes) for _, scopes in owned]
+    sees = {scopes: viewer.sees(scopes) for scopes in {scopes for _, scopes in owned}}
+    seen = [sees[scopes] for _, scopes in owned]
     if not viewer.rules.evidence:
         return [(line, is_seen) for (line, _), is_seen in zip(owned, seen, strict=True)]
     if all(seen):
@@ -421,31 +424,63 @@ def owned_lines(
     everyone, only an unindented heading ends a section, and one started inside a code block extends
     to the end.
     """
-    lines = list(markdown.scan(text))
-    rests_on = _scopes_of_lines(text, lines, rel_path, rules)
-    opened: list[tuple[int, frozenset[str], bool]] = []
-    for line, items in zip(lines, rests_on, strict=True):
-        if line.text.startswith("#") and line.level:
-            opened = [
-                one
-                for one in opened
-                if one[0] < line.level or (line.level == 1 < one[0] and not one[2])
-            ]
-        if "<!-- private " in line.text and (marks := _PRIVATE.findall(line.text)):
-            opened.append((_intended_level(line), frozenset(map(_scope_of_mark, marks)), False))
-        elif is_damaged(line.text):
-            opened.append((_intended_level(line), frozenset({_NOBODY}), False))
-        elif line.level and not line.in_code and (mark := _PUBLISHED.search(line.text)):
-            to = frozenset(told_to(_scope_of_mark(mark)) for mark in mark.groups() if mark)
-            opened.append((line.level, to, True))
-        owners = items
-        for _, scopes, is_published in opened:
-            owners = scopes if is_published else owners | scopes
+    structure = _read_structure(text) if len(text) > _MOST_CHARS else _structure_of(text)
+    rests_on = _scopes_of_lines(text, structure, rel_path, rules)
+    for line, marks, owners in zip(structure.lines, structure.marks, rests_on, strict=True):
+        for _, scopes, is_published in marks:
+            owners = scopes if is_published else owners | scopes  # noqa: PLW2901
         yield line, owners
 
 
+class _PageStructure(Struct, frozen=True):
+    """What a page says of its lines, whoever reads it.
+
+    Args:
+        marks: The marks in effect at each line: the level of the section, its scopes, and whether
+            it is published.
+        blocks: The text of each block, and which of its lines are headings.
+    """
+
+    lines: tuple[markdown.TextLine, ...]
+    marks: list[_Marks]
+    blocks: list[tuple[str, list[bool]]]
+
+
+def _read_structure(text: str) -> _PageStructure:
+    lines = tuple(markdown.scan(text))
+    blocks = _blocks(lines, markdown.body_start(text))
+    return _PageStructure(
+        lines,
+        list(_marks_of_lines(lines)),
+        [
+            ("".join(line.text for line in block), [line.level > 0 for line in block])
+            for block in blocks
+        ],
+    )
+
+
+_structure_of = lru_cache(maxsize=128)(_read_structure)  # the same pages, for one question and more
+
+
+def _marks_of_lines(lines: Iterable[markdown.TextLine]) -> Iterator[_Marks]:
+    opened: _Marks = ()
+    for line in lines:
+        if line.text.startswith("#") and (level := line.level):
+            opened = tuple(
+                one for one in opened if one[0] < level or (level == 1 < one[0] and not one[2])
+            )
+        if "<!-- private " in line.text and (marks := _PRIVATE.findall(line.text)):
+            opened += ((_intended_level(line), frozenset(map(_scope_of_mark, marks)), False),)
+        elif is_damaged(line.text):
+            opened += ((_intended_level(line), frozenset({_NOBODY}), False),)
+        elif line.level and not line.in_code and (mark := _PUBLISHED.search(line.text)):
+            to = frozenset(told_to(_scope_of_mark(mark)) for mark in mark.groups() if mark)
+            opened += ((line.level, to, True),)
+        yield opened
+
+
 def _scopes_of_lines(
-    text: str, lines: Sequence[markdown.TextLine], rel_path: str, rules: PrivacyRules | None
+    text: str, structure: _PageStructure, rel_path: str, rules: PrivacyRules | None
 ) -> list[frozenset[str]]:
     """Return what each line rests on, apart from marks."""
     owners = frozenset({OWNERS})
@@ -455,14 +490,13 @@ def _scopes_of_lines(
         page |= owners
     evidence = rules and rules.evidence
     if not evidence or not rules or is_apart:
-        return [page] * len(lines)
+        return [page] * len(structure.lines)
     is_imported = _is_imported(rules, rel_path, text)
-    blocks = list(_blocks(lines, markdown.body_start(text)))
-    texts = ["".join(line.text for line in block) for block in blocks]
+    texts = [of_block for of_block, _ in structure.blocks]
     citations = evidence.cited(texts)
     if rel_path.startswith(_OF_PERIODS):
         page = page.union(*citations, _made_from(text, evidence), owners if is_imported else ())
-        return [page] * len(lines)
+        return [page] * len(structure.lines)
     is_note = rules.notes_are_owners and not rel_path.startswith(
         (f"{layout.SELF_DIR}/", f"{layout.LORE_DIR}/")
     )
@@ -472,11 +506,11 @@ def _scopes_of_lines(
             for text, scopes in zip(texts, citations, strict=True)
         ]
     citations = _with_links_apart(texts, citations)
-    return [
-        page if line.level else page | scopes
-        for block, scopes in zip(blocks, citations, strict=True)
-        for line in block
-    ]
+    result: list[frozenset[str]] = []
+    for (_, headings), scopes in zip(structure.blocks, citations, strict=True):
+        of_block = page | scopes if scopes else page
+        result += [page if is_heading else of_block for is_heading in headings]
+    return result
 
 
 def _with_links_apart(
