@@ -56,8 +56,8 @@ MUTANTS = (
     ),
     Mutant(
         "a line is shown although it cites a private turn",
-        "page if line.level else page | scopes",
-        "page",
+        "of_block = page | scopes if scopes else page",
+        "of_block = page",
         "cli/test_owner_privacy.py",
     ),
     Mutant(
