@@ -18,6 +18,8 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.cli.app import app
 from familiar_cli.cli.commands._completion import SOURCES, SOURCES_OF_COMMAND
 from familiar_cli.store.history import HistoryStore
+from familiar_cli.sync.participants import SyncParticipants
+from familiar_cli.sync.remotes import Remotes
 from tests.contracts.test_command_tree import LEAVES
 from tests.contracts.test_startup import HEAVY
 from tests.support.cases import IS_NIGHT
@@ -46,7 +48,17 @@ def ada(tmp_path):
         )
         history.append("x;rm -rf $HOME", "user", "Hi", author=Author("discord", "7"))
     run("remind", "add", "Call Bo", "--at", "tomorrow 9:00")
+    run("remind", "add", "Call Eve", "--at", "friday 9:00")
     run("task", "add", "Mend the lamp")
+    run("todo", "done", "r1")
+    run("me", "--as", "scott", "--name", "Scott")
+    hub = tmp_path / "hub"
+    run("sync", "remote", "add", "hub", str(hub))
+    run("sync", "status")
+    run("backup", str(tmp_path / "copies"))
+    participants = SyncParticipants(Remotes(root / "sync.toml"), approve=False)
+    participants.block("laptop-7f3a", "own-0000", ["laptop-7f3a"])
+    run("job", "add", "every day 9:00", "--say", "Good morning", "--id", "greet")
     return root
 
 
@@ -63,9 +75,20 @@ OFFERED = {
     "review show ": [],
     "memory cat t": ["tasks.md", "topics/tea.md"],
     "memory pin ": ["notes.md", "people/cli-bob.md", "reminders.md", "tasks.md", "topics/tea.md"],
+    "memory unpin ": ["notes.md"],
     "memory ls ": ["people", "topics"],
+    "job run ": ["greet"],
+    "job rm ": ["greet"],
+    "todo done ": ["r2", "t1"],
+    "todo drop t": ["t1"],
+    "ask Hello --as s": ["scott"],
+    "me --as ": ["scott"],
     "people forget d": ["discord-7", "discord-42"],
     "people export d": ["discord-7", "discord-42"],
+    "sync --remote ": ["hub"],
+    "sync remote rm ": ["hub"],
+    "sync forget ": ["laptop-7f3a"],
+    "sync allow l": ["laptop-7f3a"],
     "config set llm.pre": ["llm.preset"],
     "config set llm.preset ol": ["ollama"],
     "config set memory_writer.dm ": ["private", "share"],
@@ -74,8 +97,9 @@ OFFERED = {
     "channel set harbour mode f": ["full_rp"],
     "channel set harbour --kind g": ["group_dm"],
     "model pull bge-s": ["bge-small-en-v1.5"],
+    "model rm ": [],
     "search tea --method d": ["dense"],
-    "me --as ": [],
+    "housekeep li": ["links"],
     "init ": [],
 }
 
@@ -92,6 +116,11 @@ def test_what_a_shell_would_evaluate_is_not_offered_and_descriptions_are_plain(a
     assert offered("history edit 2") == {"2": "touch x y"}
 
 
+def test_backups_of_a_directory_are_offered(ada, tmp_path) -> None:
+    (backup,) = offered(f"restore {tmp_path / 'copies'} --backup ")
+    assert backup in run("backup", "ls", str(tmp_path / "copies")).stdout
+
+
 def test_options_before_the_value_choose_home_and_familiar(ada, tmp_path) -> None:
     (home() / "mira" / "memory").mkdir(parents=True)
     (home() / "mira" / "memory" / "moon.md").write_text("# M\n", "utf-8")
@@ -102,8 +131,8 @@ def test_options_before_the_value_choose_home_and_familiar(ada, tmp_path) -> Non
 
 
 def test_each_value_that_names_something_kept_is_completed() -> None:
-    kept = ("ID", "PERSON", "TURN", "PLAN", "KEY", "VALUE", "KEPT", "OTHER", "SLOT")
-    others = {"message_id", "run", "name", "recipient", "also", "user", "job_id", "item"}
+    kept = ("ID", "PERSON", "TURN", "PLAN", "KEY", "VALUE", "KEPT", "OTHER", "CHECK", "SLOT")
+    others = {"message_id", "run", "name", "recipient", "also", "user"}
     missing, known = [], set()
     for path in LEAVES:
         command = COMMAND

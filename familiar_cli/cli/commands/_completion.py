@@ -97,7 +97,17 @@ def _people(ctx: typer.Context) -> Values:
 def _accounts(ctx: typer.Context) -> Values:
     with _familiar(ctx) as familiar:
         authors = [speaker.author for speaker in familiar.history.speakers(OWNER)]
-        return [(f"{a.platform}:{a.user_id}", a.label) for a in authors]
+        accounts = [(f"{a.platform}:{a.user_id}", a.label) for a in authors]
+        return [*accounts, *_owners(ctx)]
+
+
+def _owners(ctx: typer.Context) -> Values:
+    from familiar_cli.base.config.home import ME_FILE
+    from familiar_cli.base.config.schema import HomeSettings
+    from familiar_cli.base.config.settings import load_written
+
+    owners = load_written(home_of(ctx) / ME_FILE, HomeSettings).settings.owners
+    return [(name, owner.name) for name, owner in owners.items()]
 
 
 def _turns(ctx: typer.Context) -> Values:
@@ -129,6 +139,59 @@ def _directories(ctx: typer.Context) -> Values:
     return sorted({parent for parent in parents if parent})
 
 
+def _pinned_paths(ctx: typer.Context) -> Values:
+    from familiar_cli.store.search.build import pins_in_files
+
+    with _familiar(ctx) as familiar:
+        return pins_in_files(familiar.memory).rel_paths
+
+
+def _jobs(ctx: typer.Context) -> Values:
+    from familiar_cli.actions.health.job_schedule import read_jobs
+
+    with _familiar(ctx) as familiar:
+        return [(job.id, job.what) for job in read_jobs(familiar)]
+
+
+def _todos(ctx: typer.Context) -> Values:
+    from familiar_cli.actions.memory.desk import read_todos
+    from familiar_cli.cli.commands.desk import LETTERS
+
+    with _familiar(ctx) as familiar:
+        return [
+            (f"{letter}{item.number}", item.text)
+            for letter, rel_path in LETTERS.items()
+            for item in read_todos(familiar, rel_path).items
+            if item.mark == "open"
+        ]
+
+
+def _remotes(ctx: typer.Context) -> Values:
+    from familiar_cli.actions.share.sync_decisions import remotes_of
+
+    with _familiar(ctx) as familiar:
+        return [(name, str(address)) for name, address in remotes_of(familiar).all().items()]
+
+
+def _machines(ctx: typer.Context) -> Values:
+    from familiar_cli.actions.share.sync_decisions import participants_of
+    from familiar_cli.sync.remotes import instances_seen
+
+    with _familiar(ctx) as familiar:
+        known = {*participants_of(familiar).all(), *instances_seen(familiar.journal.repository)}
+        return sorted(known - {familiar.instance.id})
+
+
+def _backups(ctx: typer.Context) -> Values:
+    from familiar_cli.actions.share.backup import BackupTarget, list_backups
+    from familiar_cli.sync.sealing import FileCipher
+
+    target = str((*ctx.args, ctx.params["target"])[0])  # unread, since `--backup` lacks its value
+    if "://" in target:
+        return ()  # a shell does not wait for a network
+    return [one["backup"] for one in list_backups(BackupTarget(target, FileCipher((), str)))]
+
+
 def _settings(ctx: typer.Context) -> Values:
     from familiar_cli.base.config.schema import ANY_NAME
     from familiar_cli.base.config.settings import all_settings
@@ -158,6 +221,21 @@ def _models(ctx: typer.Context) -> Values:
     return [(model.name, model.purpose) for model in CATALOG.values()]
 
 
+def _models_on_disk(ctx: typer.Context) -> Values:
+    from familiar_cli.base.config.home import cache_dir
+    from familiar_cli.llm.models.store import listing
+
+    del ctx
+    return [model.name for model in listing(cache_dir()) if model.state != "absent"]
+
+
+def _checks(ctx: typer.Context) -> Values:
+    from familiar_cli.writing.housekeeping.run import CHECKS
+
+    del ctx
+    return [(check.name, check.title) for check in CHECKS]
+
+
 SOURCES: Final[dict[str, Callable[[typer.Context], Values] | str]] = {
     "familiar": _familiars,
     "familiar_id": _familiars,
@@ -176,6 +254,11 @@ SOURCES: Final[dict[str, Callable[[typer.Context], Values] | str]] = {
     "old": _paths,
     "directory": _directories,
     "within": _directories,
+    "job_id": _jobs,
+    "item": _todos,
+    "remote": _remotes,
+    "instance": _machines,
+    "backup": _backups,
     "key": _settings,
     "unset": _settings,
     "value": _values,
@@ -184,11 +267,14 @@ SOURCES: Final[dict[str, Callable[[typer.Context], Values] | str]] = {
     "names": _models,
     "slot": "familiar_cli.base.config.schema:SLOTS",
     "preset": "familiar_cli.llm.slots:PRESETS",
+    "checks": _checks,
 }
 """Where the values of a parameter come from, by its name: a function, or a constant of ours."""
 
 SOURCES_OF_COMMAND: Final[dict[str, Callable[[typer.Context], Values] | None]] = {
     "init familiar_id": None,
+    "memory unpin paths": _pinned_paths,
+    "model rm names": _models_on_disk,
     "people rename-alias old": None,
     "people forget turn": None,
     "import kind": None,
@@ -199,6 +285,10 @@ SOURCES_OF_COMMAND: Final[dict[str, Callable[[typer.Context], Values] | None]] =
     "people export directory": None,
     "export-lorebook directory": _directories,
     "sync resolve path": None,
-    "me as_": None,
+    "sync remote rm name": _remotes,
+    "sync allow name": _machines,
+    "sync block name": _machines,
+    "sync accept name": _machines,
+    "me as_": _owners,
 }
 """The exceptions, by command and parameter; None: a file of the shell's, or nothing."""
