@@ -258,7 +258,7 @@ class ForgetRun:
         found += (path for pattern in _COPIES for path in self._root.glob(pattern))
         left = (*self._root.rglob(f"{TEMP_PREFIX}*"), *self._root.parent.glob(".*"))
         found += (path for path in left if is_abandoned(path.name))
-        for directory in _RECORDS:
+        for directory in (*_RECORDS, ".consolidation-parts"):
             found += filter(self._is_theirs, (self._root / directory).rglob("*"))
         for pattern in ("*.json", ".consolidation*"):
             found += filter(self._is_theirs, self._root.glob(pattern))

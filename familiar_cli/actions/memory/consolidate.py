@@ -19,7 +19,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.layout import new_run_id, path_in_scope, scope_of_path
 from familiar_cli.store.passes import CONSOLIDATING, DISTILLING, Event, as_failure, failed
 from familiar_cli.writing.consolidation import calendar, digests, library, periods
-from familiar_cli.writing.consolidation.composing import Composer
+from familiar_cli.writing.consolidation.composing import Composer, Replies
 from familiar_cli.writing.consolidation.engine import FileMaker
 from familiar_cli.writing.consolidation.period_states import PeriodStates, Today
 from familiar_cli.writing.review.pending import read_plans
@@ -329,7 +329,8 @@ class Consolidation:
             structured=set_to.structured,
             on_answer=partial(familiar.costs.add, command),
         )
-        return Composer(asker, familiar.who, set_to.part_tokens)
+        replies = Replies(familiar.paths.root / ".consolidation-parts")
+        return Composer(asker, familiar.who, set_to.part_tokens, replies)
 
 
 def day_named(familiar: Familiar, name: str | None) -> date:

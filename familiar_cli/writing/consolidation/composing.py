@@ -1,24 +1,30 @@
-"""Ask a model to condense sources, in as many parts as needed."""
+"""Ask a model to condense sources, in as many parts as needed, caching its replies."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import ConfigError, UnusableReplyError
+from familiar_cli.base.files import read_object, write_whole
 from familiar_cli.base.markdown import split_lines
 from familiar_cli.base.text import (
     framed,
     largest_fit,
     one_line,
+    sha256_of,
     split_sentences,
     unfenced,
 )
+from familiar_cli.base.times.clock import now
 from familiar_cli.base.who.identity import Who
 from familiar_cli.llm.asking import Asker, values_in, voice_excerpt
 from familiar_cli.llm.types import ChatModel, Completion
@@ -281,6 +287,63 @@ def _longest_fit(text: str, most: int, count: Callable[[str], int]) -> int:
     return largest_fit(1, len(text), lambda end: count(text[:end]) <= most)
 
 
+MOST_AGE_S: Final = 30 * 86_400.0
+"""Older than this, a reply is thrown away: the sources have most likely moved on."""
+
+MOST_REPLIES: Final = 500
+"""The oldest go first. A reply has a few kilobytes."""
+
+_KEY_CHARS: Final = 32
+
+
+class Replies:
+    """The cached replies of one familiar.
+
+    Args:
+        directory: The cache directory, created on demand.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def find(self, name: str, key: str) -> str | None:
+        """Return the cached reply to a question about the file `name`, if any."""
+        text = read_object(self._path(name, key)).get("reply")
+        return text if isinstance(text, str) else None
+
+    def keep(self, name: str, key: str, reply: str) -> None:
+        """Cache a reply. It only saves a request, so a write error is ignored."""
+        path = self._path(name, key)
+        with suppress(OSError):
+            self._directory.mkdir(parents=True, exist_ok=True)
+            write_whole(path, json.dumps({"reply": reply}), durable=False)
+        self._tidy()
+
+    def forget(self, name: str) -> None:
+        """Delete the cached replies about the file `name`, which is finished."""
+        self._drop(self._directory.glob(f"{name}_*"))
+
+    def _tidy(self) -> None:
+        """Delete replies that are too old, and the oldest if there are too many."""
+        items: list[tuple[float, Path]] = []
+        with suppress(OSError):  # another process tidies, too
+            items = sorted((path.stat().st_mtime, path) for path in self._directory.iterdir())
+        too_old = now().timestamp() - MOST_AGE_S
+        paths = [path for at, path in items if at >= too_old]
+        many = paths[: max(0, len(paths) - MOST_REPLIES)]
+        self._drop([*(path for at, path in items if at < too_old), *many])
+
+    def _drop(self, paths: Iterable[Path]) -> None:
+        for path in list(paths):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not empty, or not there
+            self._directory.rmdir()
+
+    def _path(self, name: str, key: str) -> Path:
+        return self._directory / f"{name}_{key}.json"
+
+
 INSTRUCTIONS: Final = """\
 You keep the long-term memory of {name}. {guidance}
 
@@ -419,11 +482,13 @@ class Composer(Struct):
         asker: Asks the model.
         who: The familiar's identity.
         part_tokens: Maximum source tokens per question; less for a small model.
+        replies: Cache of usable replies, so that a failed file of many parts can be resumed.
     """
 
     asker: Asker
     who: Who
     part_tokens: int
+    replies: Replies | None = None
 
     async def compose(self, digest: PlannedDigest, kept: Sequence[str] = ()) -> DraftedSummary:
         """Ask for a summary and points from the sources of `digest`.
@@ -442,7 +507,7 @@ class Composer(Struct):
         room = self._room(system, kept)
         scripts = scripts_in([item.text for item in items])
         while len(parts := in_parts(items, room, self._cost)) > 1:
-            folds = [await self._fold(system, part, scripts) for part in parts]
+            folds = [await self._fold(digest.name, system, part, scripts) for part in parts]
             shorter = tuple(item for fold in folds for item in fold)
             if self._total(shorter) >= self._total(items):  # otherwise it would never end
                 raise UnusableReplyError(
@@ -453,8 +518,13 @@ class Composer(Struct):
                 )
             items = shorter
         system = self._system(digest, is_part=False)
-        plan = await self._ask(system, parts[0] if parts else (), kept, scripts)
+        plan = await self._ask(digest.name, system, parts[0] if parts else (), kept, scripts)
         return fit_budget(plan, digest.budget_tokens, self.asker.count)
+
+    def forget(self, name: str) -> None:
+        """Delete the cached replies about a file, which is finished."""
+        if self.replies:
+            self.replies.forget(name)
 
     def _cost(self, text: str) -> int:
         return self.asker.count(text) + _LABEL_TOKENS
@@ -463,10 +533,10 @@ class Composer(Struct):
         return sum(self._cost(item.text) for item in items)
 
     async def _fold(
-        self, system: str, part: Sequence[SourceItem], scripts: frozenset[str]
+        self, name: str, system: str, part: Sequence[SourceItem], scripts: frozenset[str]
     ) -> tuple[SourceItem, ...]:
         """Condense a part into items that replace it."""
-        plan = await self._ask(system, part, (), scripts)
+        plan = await self._ask(name, system, part, (), scripts)
         everything = tuple(dict.fromkeys(label for item in part for label in item.rests_on))
         each = fold_part(plan, everything)
         is_short = self._total(each) <= _SHORTER * self._total(part)
@@ -474,6 +544,7 @@ class Composer(Struct):
 
     async def _ask(
         self,
+        name: str,
         system: str,
         items: Sequence[SourceItem],
         kept: Sequence[str],
@@ -482,12 +553,23 @@ class Composer(Struct):
         user = compose_question(items, voice=self._voice, kept=kept)
         known = KnownTexts([INSTRUCTIONS, system, *self.who.texts, self.who.voice])
 
-        def judged(completion: Completion) -> DraftedSummary:
-            plan = read_reply(completion.text, items, strict=self._is_simple)
+        def judged(text: str) -> DraftedSummary:
+            plan = read_reply(text, items, strict=self._is_simple)
             return judge_plan(plan, instructions=known, scripts=scripts, kept="\n".join(kept))
 
+        def judged_and_kept(completion: Completion) -> DraftedSummary:
+            plan = judged(completion.text)
+            if self.replies:
+                self.replies.keep(name, key, completion.text)
+            return plan
+
+        key = sha256_of(json.dumps((self.model.name, system, user)))[:_KEY_CHARS]
+        reply = self.replies.find(name, key) if self.replies else None
+        if reply is not None:
+            with suppress(UnusableReplyError):  # the rules are stricter now
+                return judged(reply)
         schema = self._schema(len(items))
-        return await self.asker.ask(system, user, schema=schema, shape=SHAPE, read=judged)
+        return await self.asker.ask(system, user, schema=schema, shape=SHAPE, read=judged_and_kept)
 
     def _schema(self, sources: int) -> dict[str, Any]:
         longer = max(self._reply_tokens - _SUMMARY_FROM_TOKENS, 0) * _CHARS_PER_TOKEN // 4

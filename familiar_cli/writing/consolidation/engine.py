@@ -324,6 +324,8 @@ class FileMaker(Struct):
             else:
                 tx.write(kept.rel_path, kept.after, expect=page.expect)
                 pending.forget_rejected(tx, self.store, plan_id(name))
+        if by_model:
+            self.composer().forget(name)
         return FileResult(page.file, page.expect, page.refused, held)
 
     def _hold(self, tx: Transaction, name: str, file: pending.PlannedFile) -> str:

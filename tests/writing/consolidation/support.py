@@ -15,7 +15,7 @@ from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.writing.consolidation.calendar import Consolidator, survey_periods
-from familiar_cli.writing.consolidation.composing import Composer
+from familiar_cli.writing.consolidation.composing import Composer, Replies
 from familiar_cli.writing.consolidation.engine import FileMaker
 from familiar_cli.writing.consolidation.period_states import Today
 from familiar_cli.writing.consolidation.periods import TIERS
@@ -80,6 +80,7 @@ class Life:
         self.unwritten: frozenset[date] = frozenset()
         self.cache_path = None
         self.composer: Composer | None = None
+        self.replies: Replies | None = None
 
     def session(self, day, text, part="evening"):
         path = f"sessions/{day}-{part}.md"
@@ -101,7 +102,7 @@ class Life:
             if self.composer is None or self.composer.model is not self.model:
                 count = tokens.heuristic().count
                 who = Who("Aria", "Aria tends a lighthouse.")
-                self.composer = Composer(self.asker(count), who, self.part_tokens)
+                self.composer = Composer(self.asker(count), who, self.part_tokens, self.replies)
             return self.composer
 
         return FileMaker(self.store, composer, **more)

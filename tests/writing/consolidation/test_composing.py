@@ -100,7 +100,7 @@ async def test_points_stay_apart_as_long_as_that_saves_a_quarter(point, pieces) 
         SourceItem("a", "x" * 470),
         SourceItem("b", "x" * 470),
     )  # 1,000 tokens with what is around them
-    assert len(await made._fold("Read.", part, LATIN)) == pieces
+    assert len(await made._fold("w", "Read.", part, LATIN)) == pieces
 
 
 async def test_parts_that_stay_as_long_as_they_were_are_given_up() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.errors import BadReplyError
 from familiar_cli.llm import tokens
-from familiar_cli.writing.consolidation.composing import fold_part, in_parts
+from familiar_cli.writing.consolidation.composing import Replies, fold_part, in_parts
 from familiar_cli.writing.consolidation.periods import DraftedSummary, Point, SourceItem
 from tests.writing.consolidation.support import DAY, MONDAY, Life, RuleModel, names, sources_in
 
@@ -124,6 +126,72 @@ class FailingOn(RuleModel):
         return await super().complete(request, on_text)
 
 
-def test_a_week_of_which_a_part_failed_is_made_at_the_next_run(busy) -> None:
-    for busy.model, made in ((FailingOn(4), False), (RuleModel(), True)):
-        assert ("2026-W15" in names(busy.run(tiers=("daily", "weekly")))) is made
+def run(busy, model, replies):
+    """Make the week with a model, while replies are kept."""
+    busy.model, busy.replies = model, replies
+    return busy.run(tiers=("daily", "weekly"))
+
+
+def asked_of(model) -> list[bytes]:
+    return [request.body for request in model.requests]
+
+
+@pytest.mark.parametrize("k", [1, 4, 8])
+def test_a_model_that_fails_on_part_k_is_asked_only_for_k_and_on_at_the_next_run(
+    busy, tmp_path, k
+) -> None:
+    replies = Replies(tmp_path / "parts")
+    failing = FailingOn(k)
+    run(busy, failing, replies)
+    assert len(asked_of(failing)) == k
+    sound = RuleModel()
+    assert "2026-W15" in names(run(busy, sound, replies))
+    assert asked_of(sound)[0] == asked_of(failing)[-1]
+    assert len(asked_of(sound)) == 8 - k + 1
+    assert not (tmp_path / "parts").exists()
+
+
+def test_parts_are_asked_again_when_what_they_read_has_changed_or_the_model_has(
+    busy, tmp_path
+) -> None:
+    replies = Replies(tmp_path / "parts")
+    run(busy, FailingOn(8), replies)
+    busy.edit("daily/2026-04-06_laptop.md", "thing 0", "thing nought")
+    failing = RuleModel(failing=1.0)
+    run(busy, failing, replies)
+    assert "thing nought" in asked_of(failing)[0].decode()
+    other = RuleModel()
+    other.name = "another"
+    run(busy, other, replies)
+    assert len(asked_of(other)) == 8
+
+
+def test_a_kept_reply_that_is_damaged_or_no_use_is_asked_for_again(tmp_path) -> None:
+    replies = Replies(tmp_path / "parts")
+    replies.keep("2026", "k", "said")
+    assert (replies.find("2026", "k"), replies.find("2026", "j")) == ("said", None)
+    (tmp_path / "parts" / "2026_k.json").write_text("[" * 5000)
+    assert replies.find("2026", "k") is None
+
+
+def test_kept_replies_are_few_and_young_and_go_with_their_period(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("familiar_cli.writing.consolidation.composing.MOST_REPLIES", 3)
+    replies = Replies(tmp_path)
+    for n in range(5):
+        replies.keep("2026", str(n), "said")
+        os.utime(tmp_path / f"2026_{n}.json", (time.time() - 100 + n,) * 2)
+    replies.keep("2026-W15", "new", "said")
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert kept == ["2026-W15_new.json", "2026_3.json", "2026_4.json"]
+    os.utime(tmp_path / "2026_3.json", (time.time() - 31 * 86_400,) * 2)
+    replies.keep("2026-W15", "newer", "said")
+    replies.forget("2026")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "2026-W15_new.json",
+        "2026-W15_newer.json",
+    ]
+
+
+def test_a_disk_that_refuses_to_keep_a_reply_is_no_failure(busy, tmp_path) -> None:
+    (tmp_path / "parts").write_text("a file is in the way")
+    assert "2026-W15" in names(run(busy, RuleModel(), Replies(tmp_path / "parts")))
