@@ -204,7 +204,7 @@ def _plan_book(card: cards.Card, store: MemoryStore, *, overwrite: bool, force: 
 
 
 _OVERWRITE: Final = (
-    "Add `--overwrite` to replace them with the card's text, or give the familiar another ID."
+    "Add `--overwrite` to use the card's text, or `--familiar ID` to make another familiar."
 )
 
 
@@ -352,7 +352,7 @@ def plan_restore(
         listed = import_plan.list_paths(overwritten)
         raise errors.ConflictError(
             f"These files differ from the export: {listed}; nothing was changed",
-            hint="Add `--force` to use the export's text, or use another ID: `--familiar ID`.",
+            hint="Add `--force` to use the export's text, or `--familiar ID` to make another one.",
         )
     report = import_plan.ImportReport(
         written=tuple(change.path for change in changes),

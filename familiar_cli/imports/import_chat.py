@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -42,6 +43,7 @@ from familiar_cli.store.history.matching import LineMatch
 from familiar_cli.store.history.rows import HEARD, IMPORTED, SERVED, Turn
 from familiar_cli.store.history.same_message import kept_words
 from familiar_cli.store.history.selection import claim_chat, only_speaker, publish_chat
+from familiar_cli.store.memory.pages.lines import number_spans
 
 if TYPE_CHECKING:
     from familiar_cli.store.history.store import HistoryStore
@@ -270,6 +272,17 @@ class ChatImport:
         self._write(appender)
         self._note_audience(before + 1)
         self._finish(appender, number + 1)
+        self.done.notes += tuple(self._withdrawn_before())
+
+    def _withdrawn_before(self) -> Iterator[str]:
+        """Say what of the chat a person has withdrawn, and how it comes back."""
+        channel_id, lines = self._channel, partial(self._lines, self._channel)
+        if channel_id in marks.withdrawn_channels(self._history):
+            back = f"`familiar channel restore {typed(channel_id)}` brings it back"
+            yield f"channel {one_line(channel_id)} is withdrawn as a whole; {back}"
+        if ids := imports.find_withdrawn(self._history, channel_id, lines):
+            back = "`familiar history restore TURN` brings one back"
+            yield f"withdrawn, and left so: turn {number_spans(ids)}; {back}"
 
     def result(self) -> ImportedChat:
         """Return the outcome so far."""
@@ -288,7 +301,10 @@ class ChatImport:
     def _survey(self, origin: imports.ChatOrigin) -> None:
         """Match lines to turns; for a whole chat, also find the turns it no longer shows."""
         place = self._place
-        if not self._chat.is_whole or place.is_copy or (place.is_new and not place.parent):
+        if place.is_copy:
+            self._verdicts = bytearray(LineMatch.there for _ in self._lines(self._channel))
+            return
+        if not self._chat.is_whole or (place.is_new and not place.parent):
             self._verdicts = imports.match_lines(self._history, place, self._lines(self._channel))
             return
         changed = None if self._wish.is_current else self._source.changed

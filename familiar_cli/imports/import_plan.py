@@ -277,7 +277,7 @@ def build_familiar(
     if os.path.lexists(paths.root):
         raise ConflictError(
             f"{str(paths.root)!r} is a file; it was not changed",
-            hint="Move it away, or give the familiar another ID.",
+            hint="Move it away, or add `--familiar ID` for another ID.",
         )
     with _staging_directory(paths, dry_run=dry_run) as staging:
         store = open_store(staging)
@@ -328,7 +328,7 @@ def new_familiar(home: Path, fill: Callable[[FamiliarPaths], str], hint: str) ->
         if os.path.lexists(place):
             raise ConflictError(
                 f"There is a familiar {place.name!r} already; it was not changed",
-                hint="Give the new one another ID.",
+                hint="Add `--familiar ID` to give the new one another ID.",
             )
         if hasattr(os, "sync"):  # not on every system
             os.sync()

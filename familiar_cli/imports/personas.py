@@ -354,7 +354,9 @@ def template_folder(template: str) -> folders.FolderContents:
     return folders.FolderContents({part: (here / part).read_bytes() for part in PARTS})
 
 
-_OVERWRITE_PERSONA = "Add `--overwrite` to replace them with the persona's text, or use another ID."
+_OVERWRITE_PERSONA = (
+    "Add `--overwrite` to use the persona's text, or `--familiar ID` to make another familiar."
+)
 
 
 class PersonaCard(Struct, frozen=True):

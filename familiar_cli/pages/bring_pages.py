@@ -189,7 +189,7 @@ def _file_entries(done: ImportedChats) -> list[dict[str, Any]]:
 def _chats_headline(chat: ImportedChat, *, dry_run: bool) -> str:
     deed = "Would import" if dry_run else "Imported"
     name, kind = one_line(chat.name), title_of_format(chat.format)
-    if chat.is_copy:
+    if chat.is_copy and chat.name != chat.channel:
         return f"{name} ({kind}) is already in channel {one_line(chat.channel)}, under another name"
     if chat.branch_of:
         deed = "Would branch" if dry_run else "Branched"

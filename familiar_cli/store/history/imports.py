@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -208,7 +208,7 @@ class Appender:
             f"Channel {self._channel_id!r} continues until {from_ms(last[1]):%Y-%m-%d %H:%M}, and "
             f"turns are only added at its end; the chat's lines from "
             f"{first.turn.at:%Y-%m-%d %H:%M} on were not imported",
-            hint="Add `--channel NAME` to import into a new channel.",
+            hint="`familiar import-chat FILE --channel NAME` imports it into a new channel.",
         )
 
 
@@ -475,9 +475,30 @@ def _turns_of_chat(history: HistoryStore, channel_id: str, name: str) -> frozens
 def _lines_set_aside(
     history: HistoryStore, place: ChatPlacement, shown: set[int]
 ) -> set[tuple[Wording, datetime | None]]:
-    """Return texts and times of the hidden turns in a channel's past."""
-    past = (one.turn for one in _past_turns(history, place, everything=True))
-    return {(wording_of(turn), turn.at) for turn in past if turn.id not in shown}
+    """Return texts and times of the hidden turns in a channel's past; None for estimated times."""
+    past = _past_turns(history, place, everything=True)
+    return {
+        (wording_of(one.turn), None if one.estimated else one.turn.at)
+        for one in past
+        if one.turn.id not in shown
+    }
+
+
+def find_withdrawn(
+    history: HistoryStore, channel_id: str, lines: Callable[[], Iterable[IncomingLine]]
+) -> list[int]:
+    """Return the turns of an imported channel that were withdrawn, and that its source still has.
+
+    Args:
+        lines: Yields the lines of the source.
+    """
+    sql = (
+        "SELECT identity, turn_id FROM set_aside JOIN turn_extras USING (turn_id) "
+        "JOIN turns ON id = turn_id WHERE withdrawn AND channel_id = ?"
+    )
+    rows = history.rows(sql, (pack(channel_id),))
+    known = {identity_of(channel_id, line.fingerprint) for line in (lines() if rows else ())}
+    return sorted(turn_id for identity, turn_id in rows if identity in known)
 
 
 _RUN: Final = 3  # consecutive equal lines that are no coincidence

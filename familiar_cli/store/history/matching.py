@@ -415,6 +415,8 @@ def place_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
             before = _brought_before(connection, chat)
             if not before and not chat.is_apart:  # it may have been recorded live
                 before = live_channels(history, list(chat.lines()))[:1]
+            elif not before and _holds_all(connection, next(chat.channels()), chat.lines()):
+                return ChatPlacement(next(chat.channels()), is_copy=True)  # it was exported here
         if len(before) == 1:
             return ChatPlacement(before[0])
         lines = _Lines(chat.lines())
@@ -468,6 +470,17 @@ def _brought_before(connection: sqlite3.Connection, chat: Arrival) -> list[str]:
         keys = {c: ks for c, ks in keys.items() if ks == {f"{chat.format}:{c}:{chat.name}"}}
         sample = [line for line in sample if line.turn.role == "user"][:1]
     return [channel for channel in keys if _has_any(connection, channel, sample)]
+
+
+def _holds_all(
+    connection: sqlite3.Connection, channel_id: str, lines: Iterable[IncomingLine]
+) -> bool:
+    """Tell whether a channel shows every line whose time is stated, at that time."""
+    sql = "SELECT 1 FROM shown WHERE at_ms = ? AND channel_id = ? AND content = ?"
+    stated = (line.turn for line in lines if not line.estimated)
+    rows = ((in_ms(turn.at), pack(channel_id), pack(turn.content)) for turn in stated)
+    found = (connection.execute(sql, row).fetchone() for row in rows)
+    return next(found, None) is not None and all(found)
 
 
 def _is_worth(

@@ -44,6 +44,22 @@ def test_the_same_again_adds_nothing(store, tmp_path) -> None:
     assert (chat.imported, chat.already_there, chat.skipped) == (0, 5, ())
 
 
+def test_what_was_withdrawn_stays_so_and_is_told_with_the_command_that_restores_it(
+    store, tmp_path
+) -> None:
+    undated = yuzu("line 5")
+    del undated["send_date"]
+    again(store, tmp_path, *talk(5), undated)
+    standing.withdraw_turns(store, [2, 3, 6])
+    chat = again(store, tmp_path, *talk(5), undated)
+    assert (chat.imported, chat.already_there, len(shown(store))) == (0, 6, 3)
+    assert chat.notes[-1].startswith("withdrawn, and left so: turn 2-3, 6; `familiar history rest")
+    standing.withdraw_channel(store, "c")
+    chat = again(store, tmp_path, *talk(5), undated)
+    assert chat.imported == 0
+    assert "`familiar channel restore c` brings it back" in chat.notes[0]
+
+
 def test_a_chat_that_grew_adds_its_new_lines(store, tmp_path) -> None:
     again(store, tmp_path, *talk(5))
     chat = again(store, tmp_path, *talk(9))
