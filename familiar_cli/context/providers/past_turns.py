@@ -204,14 +204,13 @@ class Recaller(Struct, frozen=True):
         turns = newest_saying(
             self.history,
             who_when.wish_words(),
+            who_when.is_standing_wish,
             viewer=request.viewer,
             here=request.channel_id,
             before_id=request.before_id,
             limit=_MOST_LOOKED_AT,
         )
-        wishes = [
-            one for one in turns if one.id not in shown and who_when.is_standing_wish(one.content)
-        ]
+        wishes = [one for one in turns if one.id not in shown]
         own = [one for one in wishes if one.author == request.author]
         if not own and len({one.author for one in wishes}) == 1:
             own = wishes

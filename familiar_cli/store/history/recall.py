@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct, field
@@ -323,6 +324,8 @@ _FIRST_LOOK: Final = 2 * DEPTH
 _DEEPER: Final = 8
 _HELD_BY: Final = 20  # turns with such words for each turn of a person that may be found
 _LAST_LOOK: Final = 1_000_000
+_LOOK: Final = 400  # turns read at once
+_UNREAD: Final = 40  # of the newest turns, so many are read instead of searched
 _SESSION_MS: Final = 6 * 3600 * 1000  # as long as a part of the day in a session file
 
 # Turns of a channel on one side of a place.
@@ -502,34 +505,58 @@ def recall(
 def newest_saying(
     history: HistoryFile,
     phrases: tuple[str, ...],
+    is_meant: Callable[[str], bool],
     *,
     viewer: Viewer,
     here: str,
     before_id: int | None,
     limit: int,
 ) -> list[Turn]:
-    """Return people's turns that contain one of some phrases, newest first.
+    """Return people's turns with a text that is meant, newest first.
 
     Args:
-        phrases: Word sequences, without quotation marks.
+        phrases: Word sequences, without quotation marks, of which each text that is meant has one.
+        is_meant: Tells whether a text is meant.
         viewer: Who will see them.
         here: The channel in which the result is used; see `recall`.
         before_id: Only turns placed before this one.
-        limit: Maximum number of turns.
+        limit: Maximum number of turns that contain a phrase.
     """
-    target = _match_phrases(phrases)
+    turns, looked_at = list[Turn](), 0
     with history.use(create=False) as connection:
         if not is_ready(connection):
             return []
         condition = _condition(connection, None, here, viewer, before_id)
         where, values = _narrowed(condition, (), only_people=True)
-        sql = (
-            f"SELECT {SELECTED_STANDING} FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
-            " (SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?)"
-            " ORDER BY id DESC LIMIT ?"
-        )
-        items = connection.execute(sql, (*values, target, _HELD_BY * limit, limit)).fetchall()
-    return [to_turn(row) for row in items]
+        select = f"SELECT {SELECTED_STANDING} FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
+        ids, through = _ids_saying(history, connection, _match_phrases(phrases), _HELD_BY * limit)
+        for start in range(0, len(ids), _LOOK):
+            rows = rows_among(connection, select, ids[start : start + _LOOK], values)
+            for turn in map(to_turn, sorted(rows, key=itemgetter(0), reverse=True)):
+                is_one = is_meant(turn.content)
+                looked_at += is_one or turn.id <= through
+                if looked_at > limit:
+                    return turns
+                turns += [turn] * is_one
+    return turns
+
+
+def _ids_saying(
+    history: HistoryFile, connection: sqlite3.Connection, target: str, limit: int
+) -> tuple[list[int], int]:
+    """Return the newest turns that contain one of many phrases, newest first, and those after them.
+
+    Looking for the phrases takes as long as the rest of a search. So the result is kept, and only
+    after some more turns are they looked for again. The second value is the last turn looked at.
+    """
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+    through, ids = history.saying.get(target, (0, []))
+    if not last - _UNREAD <= through <= last:
+        sql = "SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?"
+        ids = [row[0] for row in connection.execute(sql, (target, limit))]
+        through = _last_indexed(connection)
+        history.saying[target] = through, ids
+    return [*range(last, max(through, last - _UNREAD), -1), *ids], through
 
 
 @lru_cache(maxsize=4)  # the same ones for every message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
@@ -168,13 +169,20 @@ def test_what_people_said_in_some_words_is_found_the_newest_first(history) -> No
     def saying(**more) -> list[int]:
         given = {"viewer": OWNER, "here": "a", "before_id": None, "limit": 9, **more}
         words = ("from now on", "always", "OR lamp")
-        return [turn.id for turn in newest_saying(history, words, **given)]
+        is_meant = re.compile("from now on|always", re.IGNORECASE).search
+        turns = newest_saying(history, words, lambda text: bool(is_meant(text)), **given)
+        return [turn.id for turn in turns]
 
     recall(history, "tea", viewer=OWNER)
     assert saying() == [new, private, old]
     assert saying(limit=1) == [new]
     assert saying(before_id=new) == [private, old]
     assert saying(viewer=viewer_in(None, {"b"})) == [new, old]
+    newer = [say(history, f"Always {n}, from now on.", days=4) for n in range(60)][::-1]
+    assert saying(limit=70) == [*newer[:40], new, private, old]  # the others are not indexed yet
+    recall(history, "tea", viewer=OWNER)
+    assert saying(limit=70) == [*newer, new, private, old]
+    assert saying(limit=61) == [*newer, new]
 
 
 def test_what_is_hardly_near_is_not_found(history) -> None:
