@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Container, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -275,15 +275,25 @@ def familiar_of(ctx: typer.Context) -> Familiar:
     return familiar
 
 
-def run_async(work: Coroutine[Any, Any, T]) -> T:
+def run_async(work: Coroutine[Any, Any, T], *, fast: bool = False) -> T:
     """Run `work` in an event loop; commands start none elsewhere.
+
+    Args:
+        fast: In one of uvloop, which a server profits from, where that is installed.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was typed; `work` was cancelled and has ended.
     """
     import asyncio
 
-    return asyncio.run(work)
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+    if fast:
+        with suppress(ImportError):
+            from uvloop import new_event_loop
+
+            new_loop = new_event_loop
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(work)
 
 
 @contextmanager

@@ -296,7 +296,7 @@ def _run(out: Output, home: Path, listening: ListenOptions) -> None:
         else:
             out.note("For the page, run `familiar web`; a link is never written to a log.")
 
-    base.run_async(run_server(home, listening, on_ready=ready, tell=out.warn))
+    base.run_async(run_server(home, listening, on_ready=ready, tell=out.warn), fast=True)
 
 
 web_app = base.App()
@@ -362,7 +362,7 @@ def _serve_page(out: Output, home: Path, listening: ListenOptions, *, opens: boo
 
             webbrowser.open(link)
 
-    base.run_async(run_server(home, listening, on_ready=ready, tell=out.warn))
+    base.run_async(run_server(home, listening, on_ready=ready, tell=out.warn), fast=True)
 
 
 mcp_app = base.App()
