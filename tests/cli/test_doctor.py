@@ -92,6 +92,18 @@ def test_a_wrong_setting_fails_with_its_line_and_the_rest_goes_on() -> None:
     assert checks["memory"][0] == "ok"
 
 
+def test_the_settings_of_the_home_and_of_channels_are_checked_too() -> None:
+    root = live("ada")
+    (root / "channels").mkdir()
+    for path, text in (
+        (root.parent / "me.toml", "name = [1]"),
+        (root / "channels/a.toml", "x = 1"),
+    ):
+        path.write_text(text)
+    wrong = [c["detail"] for c in data("doctor", code=7)["checks"] if c["verdict"] == "fail"]
+    assert ["me.toml" in wrong[0], "a.toml" in wrong[1]] == [True, True]
+
+
 def test_failures_end_with_7_and_name_what_failed() -> None:
     configure("[llm]\npreset = 'openai'\n")
     result = run("doctor")

@@ -141,9 +141,19 @@ def familiar(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def settings(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Check that the settings can be read."""
-    from familiar_cli.base.config.settings import effective_settings
+    """Check that the settings of the familiar, its channels and its home can be read."""
+    from familiar_cli.base.config import serving
+    from familiar_cli.base.config.home import ME_FILE
+    from familiar_cli.base.config.schema import ChannelConfig, HomeSettings
+    from familiar_cli.base.config.settings import effective_settings, load_written
 
+    home, channels = target.home, sorted(target.paths.channels.glob("*.toml"))
+    kinds = [(home / ME_FILE, HomeSettings), (home / serving.FILE, serving.ServeSettings)]
+    for path, kind in (*kinds, *((path, ChannelConfig) for path in channels)):
+        try:
+            load_written(path, kind)
+        except errors.FamiliarError as error:
+            yield fail(str(error), error.hint or "")
     own = sum(row.source == "file" for row in effective_settings(target.paths.config))
     yield ok(f"{target.paths.config}: {own} set, the others are defaults")
 

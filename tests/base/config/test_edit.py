@@ -104,6 +104,7 @@ def test_a_file_that_is_not_there_is_made(path) -> None:
         ("llm.retries", "1.5"),
         ("llm.retries", "-1"),
         ("llm.retries", "true"),
+        ("history.recent_turns", "99999999999999999999"),
         ("llm.temperature", "nan"),
         ("llm.temperature", "inf"),
         ("timezone", "Mars/Base"),

@@ -86,6 +86,12 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(read) -> None:
             2,
             "'llm.slots.main.modle' is not a known setting; did you",
         ),
+        (
+            "history = {recent_turns = 99999999999999999999}",
+            1,
+            "'history.recent_turns' is too large: at most 1,",
+        ),
+        ("llm = {timeout_s = 1" + "0" * 400 + "}", 1, "'llm.timeout_s' is too large"),
         ("llm = {retries = 'x'}", 1, "'llm.retries' is text"),
         ("timezone = 'Mars/Base'", 1, "'timezone' is 'Mars/Base', which is not a valid time zone"),
         ("[distill]\nmid_at = 'sundays'", 2, "'distill.mid_at' is 'sundays', but must look like"),
