@@ -29,7 +29,8 @@ def mira(tmp_path):
     (tmp_path / "w.json").write_text(json.dumps(world(lore("Moon"))), "utf-8")
     swiped = talk(6)
     swiped[3] |= {"swipes": ["line 3", "another"], "swipe_id": 0}
-    save(tmp_path / "c.jsonl", HEAD | {"character_name": "Mira"}, *swiped)
+    head = HEAD | {"character_name": "Mira", "chat_metadata": {"note_prompt": "It rains."}}
+    save(tmp_path / "c.jsonl", head, *swiped)
     files = [str(tmp_path / name) for name in ("mira.json", "w.json", "c.jsonl")]
     data("import", *files, "--character", "Yuzu")
     with closing(HistoryStore(home() / "mira" / "history.db")) as store:
@@ -87,6 +88,11 @@ def test_an_export_makes_the_same_familiar_in_another_home(mira, tmp_path) -> No
     assert memory_in(made) == memory_in(mira)
     assert turns_in(made) == turns_in(mira)
     assert (made / "channels" / "dm.toml").read_text("utf-8") == 'kind = "private"\n'
+    assert run("export", str(tmp_path / "back"), *other).exit_code == 0
+    chats = [tmp_path / name / "mira" / "chats" / "c.jsonl" for name in ("out", "back")]
+    first, second = (list(map(json.loads, chat.read_text("utf-8").splitlines())) for chat in chats)
+    assert first == second
+    assert (first[0]["chat_metadata"]["note_prompt"], "swipes" in first[4]) == ("It rains.", True)
     before = turns_in(mira)
     for where in (other, ()):
         (again,) = data("import", str(out), *where)["items"]

@@ -231,7 +231,7 @@ def swipes_in(selection: SourcedTurn) -> tuple[str, ...]:
     from familiar_cli.imports.cast import SILLY_TAVERN
     from familiar_cli.imports.conversation import swipes_of
 
-    return swipes_of(json.loads(selection.raw)) if selection.format == SILLY_TAVERN else ()
+    return swipes_of(json.loads(selection.record_of(SILLY_TAVERN) or "{}"))
 
 
 def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tuple[int, ...]]:

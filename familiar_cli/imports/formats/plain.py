@@ -16,7 +16,7 @@ from familiar_cli.base.who.identity import Author, Me, parse_author
 from familiar_cli.imports.cast import PLATFORM, Cast, people_on, with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading, certain_if
-from familiar_cli.imports.conversation import file_channels, plain_text
+from familiar_cli.imports.conversation import file_channels, plain_text, swipes_of
 from familiar_cli.imports.foreign_files import json_line, object_at, text_at, text_list
 from familiar_cli.imports.source import (
     ForeignFile,
@@ -61,6 +61,7 @@ _ROLES: Final[dict[str, Role]] = {
 }
 _OWNER: Final = "owner"
 _WORDS: Final = ("content", "text")
+_HEADS: Final = "heads"  # of the chats' own sources, by channel
 _FIRST: Final = 500  # lines searched for names
 _TIMES: Final = ("at", "timestamp", "time", "date")
 
@@ -105,7 +106,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
             name=text_at(about, "name") or channel or source.stem,
             channels=(channel,) if channel else channels,
             began=began,
-            head=lambda: head[1] if head else "",
+            head=partial(_head_of, channel, *head[1:]) if head else str,
             messages=partial(messages, channel if several else ""),
             key=f"{PLAIN}:{key}" + (f":{channel}" if several else "") if key else "",
             parent=text_at(parents, channel),
@@ -114,6 +115,18 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
             roles=reading.cast.shown_roles(roles),
             stranger=reading.cast.find_stranger(roles, people),
         )
+
+
+def _head_of(channel: str, line: str, about: Mapping[str, Any]) -> str:
+    """Return the head of one of a file's chats; it holds that of the chat's own source, if any."""
+    held = object_at(object_at(about, _HEADS), channel)
+    return json_line(_without_places(about) | {"from": held}) if held else line
+
+
+def _without_places(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a head says of its chat, without what it says of other chats in the file."""
+    apart = {"channels", "branches", _HEADS, "from"}
+    return {key: said for key, said in about.items() if key not in apart}
 
 
 def _plain_message(
@@ -139,7 +152,8 @@ def _plain_message(
         at=None if value.get("at_estimated") else read_time(stated, reading.zone),
         raw=raw,
         hidden=bool(value.get("hidden", role == "system")),
-        others=tuple(filter(None, text_list(value.get("alternatives")))),
+        others=tuple(filter(None, text_list(value.get("alternatives"))))
+        or swipes_of(object_at(object_at(value, "from"), "raw")),
         modality="voice" if value.get("modality") == "voice" else "text",
         partial=bool(value.get("partial")),
         message_id=stated_id(value),
@@ -193,12 +207,17 @@ def write_lines(
     one = len(channels) == 1
     where = {"channel": channels[0]} if one else {"channels": channels}
     heads = [c.head for c in imported_from(history, channels[0]) if c.format == PLAIN and c.head]
-    about = json.loads(heads[0]) if one and heads else {}
-    for key in ("channels", "branches"):  # of the file that it came in
-        about.pop(key, None)
+    about = _without_places(json.loads(heads[0]) if one and heads else {})
+    made = {name: [chat.original() for chat in imported_from(history, name)] for name in channels}
+    sources = {
+        name: {"format": chat_format, "head": head}
+        for name, chats in made.items()
+        for chat_format, head in reversed(chats)  # the first one counts
+        if chat_format != PLAIN
+    }
     parents = {one.channel_id: one.parent for one in history.branches() if one.turn_id}
     branches = {name: parents[name] for name in channels if parents.get(name) in channels}
-    stated = {"branches": branches} if branches else {}
+    stated = {key: of for key, of in (("branches", branches), (_HEADS, sources)) if of}
     yield json_line({PLAIN_HEAD: PLAIN_VERSION} | about | where | stated)
     people = people_in(history, channels)
     for channel_id in channels:

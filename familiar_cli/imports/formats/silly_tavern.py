@@ -171,7 +171,8 @@ def as_message(
         group: All turns at its place, in order of arrival.
         made: The turn as a newly built message.
     """
-    imported = {k.turn.id: json.loads(k.raw) for k in group if k.format == SILLY_TAVERN}
+    records = ((one.turn.id, one.record_of(SILLY_TAVERN)) for one in group)
+    imported = {turn_id: json.loads(record) for turn_id, record in records if record}
     own = imported.get(selection.turn.id)
     base: dict[str, Any] = own or next(iter(imported.values()), {})
     if selection.turn.role != "assistant":
@@ -223,18 +224,20 @@ def write_lines(
     history: HistoryStore, channel_id: str, name: str, me: Me, viewer: Viewer
 ) -> Iterator[str]:
     """Yield the lines of a channel, without line ends."""
-    heads = [c.head for c in imported_from(history, channel_id) if c.format == SILLY_TAVERN]
+    made = [one.original() for one in imported_from(history, channel_id)]
+    heads = [head for chat_format, head in made if chat_format == SILLY_TAVERN]
     headless = heads and not heads[0]  # its file had no header either
     if not headless:
         yield heads[0] if heads else json_line(_chat_head(history, channel_id, name, me, viewer))
     for selection, group in with_others(
         history, select_turns(history, TurnFilter(viewer, channel_id))
     ):
-        if selection.format == SILLY_TAVERN and len(group) == 1:
-            yield selection.raw
+        record = selection.record_of(SILLY_TAVERN)
+        if record and len(group) == 1:
+            yield record
             continue
         message = as_message(selection, group, _chat_message(selection.turn, name, me))
-        yield selection.raw if message is None else json_line(message)
+        yield record if message is None else json_line(message)
 
 
 def _chat_head(

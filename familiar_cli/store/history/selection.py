@@ -341,6 +341,11 @@ class SourcedTurn(Struct, frozen=True):
     raw: str = ""
     message_id: str = ""
 
+    def record_of(self, chat_format: str) -> str:
+        """Return the record if it is of this format, also by way of an export; else nothing."""
+        made, record = _original(self.format, self.raw, "raw")
+        return record if made == chat_format else ""
+
 
 class ImportedFrom(Struct, frozen=True):
     """A chat that was imported into a channel.
@@ -353,6 +358,19 @@ class ImportedFrom(Struct, frozen=True):
     format: str
     name: str
     head: str
+
+    def original(self) -> tuple[str, str]:
+        """Return format and head of the chat before any export of this program."""
+        return _original(self.format, self.head, "head")
+
+
+def _original(made: str, text: str, key: str) -> tuple[str, str]:
+    """Return the source that an export holds in `from`; otherwise what was given."""
+    held = json.loads(text).get("from") if '"from"' in text else None
+    if not isinstance(held, dict) or not isinstance(held.get("format"), str) or key not in held:
+        return made, text
+    said = held[key]
+    return held["format"], said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
 
 
 def select_turns(history: HistoryFile, span: TurnFilter) -> Iterator[SourcedTurn]:

@@ -49,6 +49,7 @@ def test_a_branch_is_one_again_in_another_home(store, tmp_path) -> None:
             assert (len(done.failed), turns(elsewhere)) == (0, {"main": 8, "a-branch": 2}), again
         assert said(elsewhere, "a-branch") == said(store, "a-branch")
         (alone, *_) = exported(elsewhere, "a-branch", "jsonl")
+        assert alone.pop("heads").keys() == {"a-branch"}
         assert alone == {"familiar_chat": 1, "channel": "a-branch"}
 
 
