@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.text import digest_of, fold, slugify, str_or_empty
+from familiar_cli.base.text import counted, digest_of, fold, slugify, str_or_empty
 from familiar_cli.base.who.identity import CHARACTERS, Author
 from familiar_cli.imports.cast import (
     SILLY_TAVERN,
@@ -505,6 +505,17 @@ _ROLES: Final[dict[str, Role]] = {
 def role_of(name: object) -> Role:
     """Return the role that a program calls `name`; system for any other."""
     return _ROLES.get(name.lower(), "system") if isinstance(name, str) else "system"
+
+
+def named_files(names: Iterable[str]) -> list[str]:
+    """Return a line for each file that a message shows, by its name if it has one."""
+    return [f"[attachment: {name}]" if name else "[attachment]" for name in dict.fromkeys(names)]
+
+
+def files_note(count: int) -> tuple[str, ...]:
+    """Say what becomes of the files of a chat, if it has any."""
+    told = f"{counted(count, 'attachment')}: named in the turns; the rest is kept in the source"
+    return (f"{told} record",) if count else ()
 
 
 def plain_text(content: object) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports import conversation
-from familiar_cli.imports.foreign_files import object_at, object_list, text_at
+from familiar_cli.imports.foreign_files import object_at, object_list, objects_at, text_at
 
 if TYPE_CHECKING:
     from familiar_cli.store.history.rows import Role
 
 _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}
+_PICTURE: Final = "image_asset_pointer"
 _SPOKEN: Final = frozenset({"text", "multimodal_text"})
 
 
@@ -32,6 +33,7 @@ def _parse(value: dict[str, Any]) -> Iterator[conversation.SourceChat]:
         began=value.get("create_time"),
         about=value | {"mapping": rest},
         aside=sum(1 for name in nodes.keys() - set(branch) if _spoken(nodes[name])),
+        notes=conversation.files_note(sum(len(_files(message)) for message in kept.values())),
     )
 
 
@@ -77,12 +79,20 @@ def _words(result: dict[str, Any]) -> str:
     content = object_at(result, "content")
     parts = content.get("parts")
     if isinstance(parts, list):
-        texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
-        return "\n".join(text for text in texts if isinstance(text, str) and text)
+        lines = [conversation.plain_text(parts), *conversation.named_files(_files(result))]
+        return "\n".join(filter(None, lines))
     if isinstance(content.get("thoughts"), list):
         thoughts = object_list(content["thoughts"])
         return "\n".join(text_at(thought, "content") for thought in thoughts)
     return text_at(content, "text", "content")
+
+
+def _files(result: dict[str, Any]) -> list[str]:
+    """Return the names of the files of a message; a picture that is not listed has none."""
+    listed = objects_at(object_at(result, "metadata"), "attachments")
+    pictures = objects_at(object_at(result, "content"), "parts")
+    is_any = any(part.get("content_type") == _PICTURE for part in pictures)
+    return [text_at(one, "name") for one in listed] or [""] * is_any
 
 
 def _role(message: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 _PROGRAM: Final = conversation.Program("claude")
 _OWN: Final = "conversations_memory"
 _PROJECTS: Final = "project_memories"
+# Claude's export has it in place of tools and artifacts.
+_UNSUPPORTED: Final = (
+    r"(?:This block is not supported on your current device yet"
+    r"|Viewing artifacts created via the Analysis Tool [^`\n]{1,100}?)\.?"
+)
+_NOT_SHOWN: Final = re.compile(rf"\s*```\s*{_UNSUPPORTED}\s*```\s*|\A\s*{_UNSUPPORTED}\s*\Z")
 _ROLES: Final[dict[str, Role]] = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
@@ -63,23 +70,60 @@ def _parse(value: dict[str, Any]) -> Iterator[conversation.SourceChat]:
         began=value.get("created_at"),
         about=value | {"chat_messages": others},
         aside=len(others),
+        notes=conversation.files_note(sum(len(set(_files(message))) for message in shown)),
     )
 
 
 def _line(account: str, message: dict[str, Any]) -> conversation.SourceMessage:
     sender = text_at(message, "sender")
     role = _ROLES.get(sender, "system")
-    # The text parts of the message, else its overall text.
-    parts = [part for part in objects_at(message, "content") if part.get("type") == "text"]
-    texts = [text_at(part, "text") for part in parts]
     return conversation.SourceMessage(
-        "\n\n".join(filter(None, texts)) or text_at(message, "text"),
+        _words(message),
         role,
         speaker="" if role != "system" else sender,
         account=account,
         time=message.get("created_at"),
         raw=message,
     )
+
+
+def _words(message: dict[str, Any]) -> str:
+    """Return the text of a message, pasted text, and a line for each thing that it shows besides.
+
+    Thoughts and what tools were given and returned stay in the source record.
+    """
+    parts = objects_at(message, "content")
+    texts = [text_at(part, "text") for part in parts if part.get("type") == "text"]
+    text = "\n\n".join(filter(None, texts)) or text_at(message, "text")
+    if _NOT_SHOWN.search(text):
+        text = _NOT_SHOWN.sub("\n\n", text).strip()
+    tools = [part for part in parts if part.get("type") == "tool_use"]
+    lines = [text, *_pasted(message), *conversation.named_files(_files(message))]
+    titles = (text_at(object_at(tool, "input"), "title") for tool in tools)
+    lines += [f"[artifact: {title}]" for title in dict.fromkeys(filter(None, titles))]
+    names = dict.fromkeys(text_at(tool, "name") or "tool" for tool in tools)
+    return "\n".join(filter(None, lines)) or "\n".join(f"[tool: {name}]" for name in names)
+
+
+def _is_pasted(attachment: dict[str, Any]) -> bool:
+    """Tell whether an attachment is a long text that was pasted into the message."""
+    name = text_at(attachment, "file_name").lower()
+    is_named = bool(name) and not name.startswith("paste")
+    return bool(text_at(attachment, "extracted_content")) and not is_named
+
+
+def _pasted(message: dict[str, Any]) -> list[str]:
+    pasted = filter(_is_pasted, objects_at(message, "attachments"))
+    return [text_at(attachment, "extracted_content") for attachment in pasted]
+
+
+def _files(message: dict[str, Any]) -> list[str]:
+    """Return the names of the files of a message, which may be empty, without pasted texts."""
+    listed = objects_at(message, "attachments")
+    pasted = {text_at(one, "file_name") for one in listed if _is_pasted(one)}
+    others = [one for one in (*listed, *objects_at(message, "files")) if not _is_pasted(one)]
+    names = [text_at(one, "file_name") for one in others]
+    return [name for name in names if not name or name not in pasted]
 
 
 FORMAT: Final = Format("claude", "Claude export", ("chat", "memories"), _sniff, _read)

@@ -105,6 +105,19 @@ def test_tools_thoughts_and_hidden_messages_are_hidden(store, tmp_path) -> None:
     ]
 
 
+def test_files_and_pictures_of_chatgpt_are_named(store, tmp_path) -> None:
+    picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://1"}
+    listed = {"metadata": {"attachments": [{"name": "IMG 1.png"}, {"name": "a.pdf"}]}}
+    chat = gpt(
+        node("a", None, "user", picture, "And this?", **listed),
+        node("b", "a", "assistant", "A boat."),
+        node("c", "b", "user", picture),
+    )
+    done = only(bring(store, save(tmp_path / "c.json", [chat])))
+    named = "And this?\n[attachment: IMG 1.png]\n[attachment: a.pdf]"
+    assert said(store, done.channel) == [named, "A boat.", "[attachment]"]
+
+
 def test_the_first_conversation_is_imported_first(store, tmp_path) -> None:
     later = CHAT | {"conversation_id": "z", "title": "Later", "create_time": 1806745600}
     done = bring(store, save(tmp_path / "conversations.json", [later, CHAT]))
@@ -148,6 +161,33 @@ def test_claude_messages_become_turns(store, tmp_path) -> None:
     turns = [kept.turn for kept in select_turns(store, TurnFilter(OWNER, "trains-99887766"))]
     assert [(t.role, t.content) for t in turns] == [("user", "When?"), ("assistant", "At ten.")]
     assert turns[0].author == Author("claude", "acc-1")
+
+
+def test_what_claude_shows_besides_text_is_named_and_pasted_text_is_said(store, tmp_path) -> None:
+    gap = "```\nThis block is not supported on your current device yet.\n```"
+    pasted = {"file_name": "paste.txt", "extracted_content": "The hull is ash."}
+    plans = {"file_name": "plans.pdf", "extracted_content": "Five metres."}
+    parts = [
+        {"type": "thinking", "thinking": "Hm."},
+        {"type": "tool_use", "name": "artifacts", "input": {"title": "Sails", "content": "x"}},
+        {"type": "tool_result", "content": [{"type": "text", "text": "OK"}]},
+    ]
+    chat = claude(
+        message("1", "human", "", attachments=[pasted, plans], files=[{"file_name": "plans.pdf"}]),
+        message("2", "assistant", gap, content=parts),
+        message("3", "assistant", f"Let me look.\n{gap}\n\nDone."),
+        message("4", "assistant", gap, content=[{"type": "tool_use", "name": "web_search"}]),
+        message("5", "human", "See", files=[{"file_uuid": "u"}]),
+    )
+    done = only(bring(store, save(tmp_path / "c.json", [chat])))
+    assert said(store, done.channel) == [
+        "The hull is ash.\n[attachment: plans.pdf]",
+        "[artifact: Sails]",
+        "Let me look.\n\nDone.",
+        "[tool: web_search]",
+        "See\n[attachment]",
+    ]
+    assert done.notes[0].startswith("2 attachments: named in the turns")
 
 
 def test_the_branch_that_claude_shows_is_taken(store, tmp_path) -> None:
