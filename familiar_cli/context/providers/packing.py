@@ -519,6 +519,7 @@ class _Filler(Struct):
     in_order: bool
     turns: set[int] = field(default_factory=set)
     open: dict[str, _Open] = field(default_factory=dict)
+    groups: set[tuple[str, str]] = field(default_factory=set)  # of what is open
     left: dict[str, str] = field(default_factory=dict)
     spent: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})  # on turns, lines
     all_room: int = 0
@@ -548,8 +549,7 @@ class _Filler(Struct):
 
     def _heading_of(self, source: PieceSource) -> str:
         """Return the heading that a source will have, since its group stands together."""
-        groups = {self.sources[key].group for key in self.open}
-        is_next = source.group in groups and not self.in_order
+        is_next = not self.in_order and source.group in self.groups
         return source.next_heading if is_next else source.heading
 
     def _shorten_piece(self, piece: Excerpt) -> Excerpt:
@@ -651,6 +651,7 @@ class _Filler(Struct):
         self.spent[piece.is_turn] += cost
         self._note([piece.fact])
         taken = self.open.setdefault(piece.source, _Open())
+        self.groups.add(self.sources[piece.source].group)
         taken.add(piece)
         return taken
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -409,7 +409,7 @@ class Gatherer(Struct):
             is_entry=is_lore,
             size_tokens=len(shown) // _CHARS_A_TOKEN,
             day=hit.day or (period.first.isoformat() if period else ""),
-            facts=tuple(_read_facts(seen, self.sight)) if whole and not is_lore else (),
+            facts=_facts_in(seen, self.sight) if whole and not is_lore else (),
         )
 
 
@@ -445,14 +445,26 @@ class _File(Struct):
         return memory_lines.shown_between(text, start, end, self.seen.private)
 
 
-def _read_facts(seen: PartlyHiddenFile, sight: Sight) -> Iterator[Fact]:
+def _facts_in(seen: PartlyHiddenFile, sight: Sight) -> tuple[Fact, ...]:
+    is_plain = not seen.left_out and "<!--" not in seen.text
+    return _plain_facts(seen.text) if is_plain else tuple(_read_facts(seen, sight.turns_of))
+
+
+@lru_cache(maxsize=512)  # one question after another finds the same short pages
+def _plain_facts(text: str) -> tuple[Fact, ...]:
+    return tuple(_read_facts(PartlyHiddenFile(text, ()), lambda _: frozenset()))
+
+
+def _read_facts(
+    seen: PartlyHiddenFile, turns_of: Callable[[str], frozenset[int]]
+) -> Iterator[Fact]:
     """Yield the facts in the lines of a file."""
     for line in scan(seen.text):
         if line.level or not line.text.strip():
             continue
         said = memory_lines.normal_line(seen.between(line.start, line.end))
         if said:
-            yield Fact(said, sight.turns_of(line.text))
+            yield Fact(said, turns_of(line.text))
 
 
 def _is_day(label: str, day: str, phrases: Phrases) -> bool:

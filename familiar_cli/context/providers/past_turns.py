@@ -109,7 +109,8 @@ class Recaller(Struct, frozen=True):
         from familiar_cli.store.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
         kind = who_when.asked_by(query, to_zone(now(), self.zone).date())
-        query = kind.topic if kind.is_wide else query
+        is_wide = kind.is_wide
+        query = kind.topic if is_wide else query
         near = self._near(query) if by_meaning and query else None
         find = partial(
             recall,
@@ -121,12 +122,12 @@ class Recaller(Struct, frozen=True):
             viewer=request.viewer,
             before_id=request.before_id,
             leave_out=shown,
-            only_people=kind.is_wide and kind.of_people,
-            wide=kind.is_wide,
-            limit=MOST_WIDE_TURNS if kind.is_wide else MOST_TURNS,
+            only_people=is_wide and kind.of_people,
+            wide=is_wide,
+            limit=MOST_WIDE_TURNS if is_wide else MOST_TURNS,
             within_s=0.0 if request.off_record else self.within_s,  # nothing is written then
         )
-        recollection = find(between_ms=kind.between_ms(self.zone) if kind.is_wide else ())
+        recollection = find(between_ms=kind.between_ms(self.zone) if is_wide else ())
         if "order" in kind.kinds and not recollection.turns:
             recollection = find()  # the time is of one of the things that the question names
         authors = (
@@ -139,13 +140,13 @@ class Recaller(Struct, frozen=True):
         )
         scores = scores_of_turns(recollection.turns, query, speaker=made.speaker, zone=self.zone)
         turns = list(recollection.turns)
-        if kind.is_wide:
+        if is_wide:
             scores = who_when.spread_scores(turns, scores)
         elif "latest" in kind.kinds:
             scores = who_when.latest_scores(turns, scores)
-        if kind.of_myself and kind.of_people and not kind.is_wide:
+        if kind.of_myself and kind.of_people and not is_wide:
             scores = who_when.people_first_scores(turns, scores)
-        if not kind.is_wide:
+        if not is_wide:
             wishes = self._wishes(request, query, near, shown)
             turns, scores = _with_wishes(turns, scores, wishes)
         sources: dict[str, PieceSource] = {}
@@ -153,7 +154,7 @@ class Recaller(Struct, frozen=True):
         pieces = []
         for found_turn, score in zip(turns, scores, strict=True):
             one = self._complement(found_turn, request)
-            if one and kind.is_wide:
+            if one and is_wide:
                 one = replace(one, before=None)
             if one and one.turn.content.strip():
                 local = to_zone(one.turn.at, self.zone)

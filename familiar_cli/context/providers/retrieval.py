@@ -159,7 +159,7 @@ class Retrieval:
         self._most_tokens = most_tokens
         self._line_tokens = line_tokens
         self._gates: tuple[ContextRequest, Callable[[], LoreGates]] | None = None
-        self._heard: tuple[ContextRequest, list[Turn]] | None = None
+        self._heard: tuple[ContextRequest, list[Turn], frozenset[int]] | None = None
 
     def look(
         self,
@@ -370,12 +370,21 @@ class Retrieval:
 
     def _before(self, request: ContextRequest) -> list[Turn]:
         """Return the last turns before the message, newest first."""
+        return self._last_turns(request)[0]
+
+    def _window(self, request: ContextRequest) -> frozenset[int]:
+        """Return an estimate of the turns in the prompt, within the budget."""
+        return self._last_turns(request)[1]
+
+    def _last_turns(self, request: ContextRequest) -> tuple[list[Turn], frozenset[int]]:
         if self._heard is None or self._heard[0] is not request:
-            before = self.memory.history.recent(
-                request.channel_id, LAST_TURNS, request.before_id, viewer=request.viewer
-            )
-            self._heard = request, before[::-1]
-        return self._heard[1]
+            most = max(self.memory.recent_turns, LAST_TURNS)
+            turns = self.memory.history.recent(
+                request.channel_id, most, request.before_id, viewer=request.viewer
+            )[::-1]
+            shown = self._shown_of(turns[: self.memory.recent_turns], request)
+            self._heard = request, turns[:LAST_TURNS], shown
+        return self._heard[1:]
 
     def _naming_texts(self, request: ContextRequest) -> tuple[str, ...]:
         """Return the message and the last turns before it, in which names are searched for."""
@@ -508,25 +517,18 @@ class Retrieval:
             return ""
         return f"it was found, and {filling.left.get(holder, 'others match better')}"
 
-    def _window(self, request: ContextRequest) -> frozenset[int]:
-        """Return an estimate of the turns in the prompt, within the budget."""
-        most = self.memory.recent_turns
-        turns = self.memory.history.recent(
-            request.channel_id, most, request.before_id, viewer=request.viewer
-        )
-        room = self._room(request)
+    def _shown_of(self, turns: Sequence[Turn], request: ContextRequest) -> frozenset[int]:
+        """Return those of the last turns, newest first, that fit, and those always shown."""
+        limit = request.layer_tokens.get(Layer.recent_history, request.budget_tokens)
+        room = limit - self._counter.count(request.utterance)
         shown = {turn.id for turn in request.pending_turns}
-        for turn in reversed(turns):
+        for turn in turns:
             room -= MESSAGE_TOKENS + self._counter.count(turn.content)
             if room < 0:
                 break
             shown.add(turn.id)
         shown.update(id_ for id_ in (request.before_id, request.reply_to) if id_ is not None)
         return frozenset(shown)
-
-    def _room(self, request: ContextRequest) -> int:
-        limit = request.layer_tokens.get(Layer.recent_history, request.budget_tokens)
-        return limit - self._counter.count(request.utterance)
 
 
 def make_question(request: ContextRequest, before: Sequence[Turn] = ()) -> str:

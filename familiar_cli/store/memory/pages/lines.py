@@ -410,7 +410,9 @@ def shown_between(
             shown += [" ", day] if day else []
             at = stop
     shown.append(text[at:end] if at < end else "")
-    bare = "".join(shown).replace("\r\n", "\n")
+    bare = "".join(shown)
+    if "\r" in bare:
+        bare = bare.replace("\r\n", "\n")
     has_gap = "\n\n\n" in bare or "\r\n" in bare
     whole = _GAP.sub("\n\n", bare) if has_gap else bare
     return whole.strip().removeprefix("\ufeff").lstrip()
