@@ -73,6 +73,7 @@ MAX_NAMED: Final = 10_000
 _ONE_TO_ONE: Final = 2  # people
 _BATCH: Final = 5_000  # turns per transaction
 _BATCH_CHARS: Final = 8_000_000
+FORGOTTEN: Final = "it is from, or answers, a person who was forgotten"
 _REASONS: Final = {
     LineMatch.edited: "its text, or whose it is, has changed since it was imported; what was "
     "imported is kept",
@@ -81,7 +82,7 @@ _REASONS: Final = {
     ),
     LineMatch.details_changed: "its swipes or details have changed since it was imported; the "
     "imported ones are kept",
-    LineMatch.forgotten: "it is from, or answers, a person who was forgotten",
+    LineMatch.forgotten: FORGOTTEN,
 }
 _SHARED: Final = "it differs from the chat that this one branched off; the shared turns stay"
 

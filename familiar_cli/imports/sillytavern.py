@@ -298,11 +298,15 @@ class BookLinks(Struct, frozen=True):
         everywhere: Books used in all chats.
         of_character: Books of a character besides the one its card names.
         attachments: Files of a character in the Data Bank, below the folder, by its file.
+        notes: The author's note of a character.
+        personas: The name of each persona, by its picture.
     """
 
     everywhere: frozenset[str] = frozenset()
     of_character: Mapping[str, frozenset[str]] | None = None
     attachments: Mapping[str, tuple[str, ...]] = {}  # msgspec copies it
+    notes: Mapping[str, str] = {}
+    personas: Mapping[str, str] = {}
 
     def of(self, character: str, card: Card) -> frozenset[str]:
         """Return the books of a character.
@@ -331,8 +335,11 @@ def read_group(file: FoundFile) -> CharacterGroup:
     current = text_at(value, "chat_id", "id")
     name = text_at(value, "name").strip() or file.stem
     # Ignore names with a directory in them.
-    inside = {m for m in members if PurePath(m).name == m}
-    return CharacterGroup(name, frozenset(inside), frozenset({*chats, current} - {""}))
+    members_inside, chats_inside = (
+        {one for one in names if PurePath(one).name == one}
+        for names in (members, [*chats, current])
+    )
+    return CharacterGroup(name, frozenset(members_inside), frozenset(chats_inside - {""}))
 
 
 def read_book_links(file: FoundFile) -> BookLinks:
@@ -346,7 +353,10 @@ def read_book_links(file: FoundFile) -> BookLinks:
     info = outer.get("world_info") if isinstance(outer, dict) else value.get("world_info")
     info = foreign_files.as_object(info)
     rows = foreign_files.objects_at(info, "charLore")
-    bank = foreign_files.object_at(value, "extension_settings").get("character_attachments")
+    extensions = foreign_files.object_at(value, "extension_settings")
+    bank = extensions.get("character_attachments")
+    notes = foreign_files.objects_at(foreign_files.object_at(extensions, "note"), "chara")
+    personas = foreign_files.object_at(foreign_files.object_at(value, "power_user"), "personas")
     return BookLinks(
         frozenset(foreign_files.text_list(info.get("globalSelect"))),
         {
@@ -357,15 +367,16 @@ def read_book_links(file: FoundFile) -> BookLinks:
             name: tuple(text_at(one, "url").lstrip("/") for one in foreign_files.object_list(files))
             for name, files in foreign_files.as_object(bank).items()
         },
+        {text_at(n, "name"): text_at(n, "prompt").strip() for n in notes if n.get("useChara")},
+        {picture: text_at(personas, picture) for picture in personas},
     )
 
 
-def bound_book(chat: FoundFile) -> str:
-    """Return the name of the book that is bound to a chat; empty if none is."""
+def chat_metadata(chat: FoundFile) -> Mapping[str, Any]:
+    """Return what a chat's header says; empty if it cannot be read."""
     with suppress(errors.FamiliarError), as_source(chat.path) as source:
-        about = foreign_files.object_at(source.first, "chat_metadata")
-        return text_at(about, "world_info")
-    return ""
+        return foreign_files.object_at(source.first, "chat_metadata")
+    return {}
 
 
 def _read_object(file: FoundFile) -> dict[str, Any]:
@@ -386,6 +397,10 @@ OUTCOMES: Final[tuple[Outcome, ...]] = (
     "skipped",
 )
 """All outcomes; what several familiars make of a file comes to the first of theirs."""
+
+
+NOT_NAMED: Final = "not named by `--only`"
+"""The reason of files that belong to other characters than the wanted ones."""
 
 
 class FileReport(Struct, frozen=True):

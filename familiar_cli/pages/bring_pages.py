@@ -16,7 +16,13 @@ from familiar_cli.imports.contract import ForeignMessage
 from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, SpeakerCount
 from familiar_cli.imports.import_plan import ImportedLines, ImportReport
 from familiar_cli.imports.reading import title_of_format
-from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileReport, ImportedFolder
+from familiar_cli.imports.sillytavern import (
+    NOT_NAMED,
+    OUTCOMES,
+    FamiliarInFolder,
+    FileReport,
+    ImportedFolder,
+)
 from familiar_cli.pages.page import Columns, PagePart, Stack, plain
 
 if TYPE_CHECKING:
@@ -342,17 +348,19 @@ def _kind_rows(folder: ImportedFolder) -> Iterator[list[object]]:
 def _left_out_rows(files: Sequence[FileReport]) -> Iterator[list[object]]:
     """Yield the skipped files: failures first, then those never imported in one line."""
     reports = [file for file in files if file.reason and file.outcome != "read"]
+    unnamed = [file.path for file in reports if file.reason == NOT_NAMED]
     for file in sorted(reports, key=lambda file: not _is_problem(file)):
-        if file.kind not in _HOUSEKEEPING:
+        if file.kind not in _HOUSEKEEPING and file.reason != NOT_NAMED:
             style = "red" if _is_problem(file) else "dim"
             path = plain(f"  {one_line(file.path, _REASON_CHARS)}", style)
             yield [path, plain(one_line(file.reason, _REASON_CHARS))]
     rest = [file.path for file in reports if file.kind in _HOUSEKEEPING]
-    if rest:
-        number = counted(len(rest), "file or directory", "files and directories")
-        names = ", ".join(one_line(path, _NAME_CHARS) for path in rest[:_EXAMPLES])
-        more = ", …" if len(rest) > _EXAMPLES else ""
-        yield [plain(f"  {number}", "dim"), plain(f"never imported: {names}{more}")]
+    for paths, why in ((unnamed, NOT_NAMED), (rest, "never imported")):
+        if paths:
+            number = counted(len(paths), "file or directory", "files and directories")
+            names = ", ".join(one_line(path, _NAME_CHARS) for path in paths[:_EXAMPLES])
+            more = ", …" if len(paths) > _EXAMPLES else ""
+            yield [plain(f"  {number}", "dim"), plain(f"{why}: {names}{more}")]
 
 
 def _is_problem(file: FileReport) -> bool:

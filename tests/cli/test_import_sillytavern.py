@@ -77,6 +77,7 @@ def test_the_report_tells_what_became_of_each_file(full) -> None:
         "characters/Mira": "skipped",
         "characters/Mira.png": "imported",
         "characters/broken.png": "refused",
+        "characters/gone.png": "skipped",
         "characters/tom.png": "imported",
         "chats/Mira/Mira - 2025-03-01@10h00m00s.jsonl": "imported",
         "chats/Mira/damaged.jsonl": "imported",
@@ -225,7 +226,35 @@ def test_edits_of_a_cards_book_stay_when_the_card_changes(folder) -> None:
 def test_only_some_characters(full) -> None:
     answer = found(full, "--only", "old tom", "--dry-run")
     assert [one["id"] for one in answer["familiars"]] == ["old-tom"]
-    assert outcomes(answer)["characters/Mira.png"] == "skipped"
+    assert reason(answer, "characters/Mira.png") == reason(answer, "worlds/Harbour.json")
+    assert bring(full, "--only", "old tom", "--dry-run").stdout.count("not named by") == 1
+
+
+def test_what_the_folder_lacks_and_what_is_not_used_is_named(folder) -> None:
+    folder.character("Mira")
+    folder.chat("Mira", "a", *talk("Mira", 2), note_prompt="[It rains]", persona="tom.png")
+    folder.chat("Mira", "header only")
+    folder.group("Two", ["Mira.png", "gone.png"], ["lost"])
+    folder.put("worlds/bad.json", "{")
+    note = {"chara": [{"name": "Mira", "prompt": "[Softly]", "useChara": True}]}
+    personas = {"tom.png": "Tom", "bo.png": "Bo"}
+    settings = {"power_user": {"personas": personas}, "extension_settings": {"note": note}}
+    folder.put("settings.json", settings)
+    answer = found(folder)
+    (mira,) = answer["familiars"]
+    assert mira["channels"] == 1
+    told = " ".join(mira["warnings"])
+    for command in (
+        "config set author_note.text '[Softly]' --familiar mira",
+        "channel set a author_note.text '[It rains]' --familiar mira",
+        "me --name Tom --channel a --familiar mira",
+    ):
+        assert f"`familiar {command}`" in told
+        assert "not used" in told
+    assert reason(answer, "chats/Mira/header only.jsonl") == "it has no messages"
+    assert reason(answer, "characters/gone.png") == "missing; the group 'Two' lists it"
+    assert outcomes(answer)["group chats/lost.jsonl"] == "skipped"
+    assert "`familiar import-lorebook" not in reason(answer, "worlds/bad.json")
 
 
 def test_only_an_unknown_one_is_refused(full) -> None:
@@ -254,6 +283,13 @@ def test_a_group_chat_is_a_channel_of_each_member(full) -> None:
         "mira": ["assistant", "user", "user"],
         "old-tom": ["user", "assistant", "user"],
     }
+
+
+def test_lines_of_a_person_who_was_forgotten_are_named(full) -> None:
+    found(full, code=7)
+    assert run("people", "forget", "Old Tom", "--familiar", "mira", "--yes").exit_code == 0
+    told = reason(found(full, code=7), "group chats/2025-03-02@09h00m00s.jsonl")
+    assert told == "line 3 left out: it is from, or answers, a person who was forgotten"
 
 
 def test_a_member_that_never_spoke_has_the_group_chat_too(folder) -> None:

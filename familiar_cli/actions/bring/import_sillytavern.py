@@ -19,11 +19,12 @@ from familiar_cli.base.text import counted, fold, nearest, typed
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import import_chat, sillytavern
 from familiar_cli.imports.create import character_name, create_familiar, id_for, plan_unpack
-from familiar_cli.imports.foreign_files import read_foreign
+from familiar_cli.imports.foreign_files import read_foreign, text_at
 from familiar_cli.imports.formats import silly_tavern
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.lorebook_shelf import place_for
 from familiar_cli.imports.reading import load_book, memories_in, read_card
+from familiar_cli.store.memory.pages.lines import number_spans
 
 if TYPE_CHECKING:
     from familiar_cli.imports.cards import Card
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     OnProgress = Callable[[str, int, int], None]
 
 _FILES: Final = "files"
-_NOT_NAMED: Final = "not named by `--only`"
 
 
 class _Character(Struct):
@@ -44,6 +44,7 @@ class _Character(Struct):
     name: str
     face: sillytavern.Face
     id: str = ""
+    books: frozenset[str] = frozenset()
     is_new: bool = True
     chats: list[sillytavern.FoundFile] = field(default_factory=list)
     group_chats: list[tuple[sillytavern.FoundFile, sillytavern.CharacterGroup]] = field(
@@ -119,6 +120,7 @@ class _FolderImport:
         self.at_once = False
         self._register = sillytavern.Register()
         self._characters: list[_Character] = []
+        self._not_named: set[sillytavern.FoundFile] = set()
         self._broken: dict[sillytavern.FoundFile, str] = {}
         self._links = sillytavern.BookLinks()
         self._worlds = {file.stem: file for file in folder.of("world")}
@@ -203,7 +205,11 @@ class _FolderImport:
                 self._broken[file] = str(error)
                 continue
             made = _Character(
-                file, character_name(card) or file.stem, sillytavern.face_of(card), id_for(card)
+                file,
+                character_name(card) or file.stem,
+                sillytavern.face_of(card),
+                id_for(card),
+                self._links.of(file.stem, card),
             )
             twin = by_content.setdefault(made.face.meaning, made)
             if twin is made:
@@ -267,6 +273,7 @@ class _FolderImport:
                 continue
             of_chat.update(dict.fromkeys(group.chats, group))
             here = [members[name] for name in sorted(group.members & members.keys())]
+            self._name_missing(group)
             use = "lists the characters to whom the group's chats belong"
             for character in here:
                 self._register.note(file, "read", use, familiar=character.id)
@@ -282,6 +289,16 @@ class _FolderImport:
             if not owner_group.members & members.keys():
                 self._register.note(file, "skipped", "no member of its group is in `characters`")
 
+    def _name_missing(self, group: sillytavern.CharacterGroup) -> None:
+        """Report the files that a group lists and the folder lacks."""
+        chats = (f"group chats/{stem}.jsonl" for stem in sorted(group.chats))
+        there = {file.rel_path for file in self._folder.files}
+        for name in (*(f"characters/{member}" for member in sorted(group.members)), *chats):
+            if name not in there:
+                kind: sillytavern.Kind = "group_chat" if name.endswith(".jsonl") else "character"
+                file = sillytavern.FoundFile(self._folder.root / name, name, kind)
+                self._register.note(file, "skipped", f"missing; the group {group.name!r} lists it")
+
     def _choose(self, only: tuple[str, ...]) -> None:
         """Drop the characters that `only` does not select, if it selects any."""
         targets = set(map(fold, only))
@@ -289,7 +306,7 @@ class _FolderImport:
             if not targets or _names_of(file) & targets:
                 self._register.note(file, "refused", reason)
             else:
-                self._register.note(file, "skipped", _NOT_NAMED)
+                self._register.note(file, "skipped", sillytavern.NOT_NAMED)
         if not targets:
             return
         characters = [c for c in self._characters if _character_names(c) & targets]
@@ -300,8 +317,10 @@ class _FolderImport:
             raise self._nobody(missing)
         for character in self._characters:
             if character not in characters:
-                for file in (character.file, *character.same, *character.chats):
-                    self._register.note(file, "skipped", _NOT_NAMED)
+                groups = (file for file, _ in character.group_chats)
+                books = (self._worlds[name] for name in character.books & self._worlds.keys())
+                for file in (character.file, *character.same, *character.chats, *groups, *books):
+                    self._not_named.add(file)
         self._characters = characters
 
     def _nobody(self, name: str) -> errors.NotFoundError:
@@ -326,11 +345,11 @@ class _FolderImport:
             for file in character.same:
                 self._register.note(file, "skipped", same, familiar=character.id)
             rehearse = self._is_rehearsal and not character.is_new
-            outcomes = [outcome, *self._books(familiar, character, card, dry_run=rehearse)]
+            outcomes = [outcome, *self._books(familiar, character, dry_run=rehearse)]
             with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
                 done = self._chats(familiar, history, character)
-            memories, told = self._memories(familiar, character, card, done, dry_run=rehearse)
-            warnings += told
+            memories, told = self._memories(familiar, character, done, dry_run=rehearse)
+            warnings += (*told, *self._unused_notes(character, done))
             if not self._is_rehearsal:
                 with suppress(errors.FamiliarError):  # the next search does it, or reports it
                     familiar.finder.index_words()
@@ -345,7 +364,7 @@ class _FolderImport:
                 "imported" if character.is_new else _strongest_outcome(outcomes),
                 turns,
                 sum(chat.already_there for chat in done.chats),
-                len({chat.channel for chat in done.chats}),
+                len({c.channel for c in done.chats if c.imported or c.already_there}),
                 memories,
                 warnings,
             )
@@ -383,11 +402,10 @@ class _FolderImport:
         return ("updated" if report.written or report.removed else "unchanged"), "", report.warnings
 
     def _books(
-        self, familiar: Familiar, character: _Character, card: Card, *, dry_run: bool
+        self, familiar: Familiar, character: _Character, *, dry_run: bool
     ) -> Iterator[sillytavern.Outcome]:
         """Import the lorebooks of a character; yield each outcome."""
-        names = set(self._links.of(character.file.stem, card))
-        for name in sorted(names & self._worlds.keys()):
+        for name in sorted(character.books & self._worlds.keys()):
             file = self._worlds[name]
             self._step()
             try:
@@ -404,7 +422,6 @@ class _FolderImport:
         self,
         familiar: Familiar,
         character: _Character,
-        card: Card,
         done: import_chat.ImportedChats,
         *,
         dry_run: bool,
@@ -415,8 +432,8 @@ class _FolderImport:
             The number of lines, and remarks.
         """
         chats = [*character.chats, *(file for file, _ in character.group_chats)]
-        bound = {name for chat in chats if (name := sillytavern.bound_book(chat))}
-        names = bound | set(self._links.of(character.file.stem, card))
+        bound = {text_at(sillytavern.chat_metadata(chat), "world_info") for chat in chats}
+        names = bound | character.books
         books = [self._worlds[name] for name in sorted(names & self._worlds.keys())]
         bank = self._links.attachments.get(character.file.path.name, ())
         paths = [file.path for file in books]
@@ -444,6 +461,26 @@ class _FolderImport:
                 outcome: sillytavern.Outcome = "imported" if number else "unchanged"
                 self._register.note(book, outcome, reason, familiar=character.id)
         return number, tuple(parts)
+
+    def _unused_notes(
+        self, character: _Character, done: import_chat.ImportedChats
+    ) -> Iterator[str]:
+        """Yield which author's notes and personas are not used here, with the command for each."""
+        where = f"--familiar {character.id}"
+        if note := self._links.notes.get(character.file.stem):
+            command = f"familiar config set author_note.text {typed(note)} {where}"
+            yield f"its author's note is not used; `{command}` sets it"
+        channels = {chat.file: chat.channel for chat in done.chats}
+        for file in (*character.chats, *(file for file, _ in character.group_chats)):
+            about = sillytavern.chat_metadata(file)
+            channel = typed(channels.get(str(file.path), ""))
+            if (note := text_at(about, "note_prompt").strip()) and str(file.path) in channels:
+                command = f"familiar channel set {channel} author_note.text {typed(note)} {where}"
+                yield f"{file.rel_path}: its author's note is not used; `{command}` sets it"
+            persona = self._links.personas.get(text_at(about, "persona"), "")
+            if persona and str(file.path) in channels:
+                command = f"familiar me --name {typed(persona)} --channel {channel} {where}"
+                yield f"{file.rel_path}: you are {persona!r} in it; `{command}` keeps it so"
 
     def _chats(
         self, familiar: Familiar, history: HistoryStore, character: _Character
@@ -498,9 +535,11 @@ class _FolderImport:
             if self._register.knows(file):
                 continue
             reason = "it belongs to no imported character"
-            if file.kind == "world":
-                command = f"familiar import-lorebook {typed(str(file.path))} --familiar ID"
-                reason = f"no imported character uses it; `{command}`"
+            if file in self._not_named:
+                reason = sillytavern.NOT_NAMED
+            elif file.kind == "world":
+                command = f"`familiar import-lorebook {typed(str(file.path))} --familiar ID`"
+                reason = f"no imported character uses it; {_book_problem(file) or command}"
             self._register.note(file, "skipped", reason)
 
     def _step(self) -> None:
@@ -549,6 +588,15 @@ def _import_book(
     return ("imported" if is_new else "updated"), ""
 
 
+def _book_problem(file: sillytavern.FoundFile) -> str:
+    """Return why a book that nobody uses cannot be read either; empty if it can."""
+    try:
+        load_book(read_foreign(file.path), origin=file.path.name)
+    except errors.FamiliarError as error:
+        return "" if memories_in(file.path) else str(error)
+    return ""
+
+
 def _import_newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> ImportedLorebook:
     """Import a lorebook with its changes; an identical one from the card stays as it is."""
     try:
@@ -583,6 +631,9 @@ def _of_chat(chat: import_chat.ImportedChat) -> tuple[sillytavern.Outcome, str, 
         )
         if number
     ]
+    forgotten = [skip.line for skip in chat.skipped if skip.reason == import_chat.FORGOTTEN]
+    if forgotten:
+        parts.append(f"line {number_spans(forgotten)} left out: {import_chat.FORGOTTEN}")
     if chat.is_copy:
         parts.insert(0, f"the same as channel {chat.channel!r}")
     outcome: sillytavern.Outcome = "unchanged"
@@ -590,6 +641,9 @@ def _of_chat(chat: import_chat.ImportedChat) -> tuple[sillytavern.Outcome, str, 
         outcome = "imported"
     elif chat.imported or chat.corrected or chat.withdrawn or chat.doubles:
         outcome = "updated"
+    elif not (chat.already_there or chat.is_copy or chat.branch_of):
+        outcome = "skipped"
+        parts = parts or ["it has no messages"]
     return outcome, ", ".join(parts), bool(chat.damaged or chat.changed or chat.inserted)
 
 
