@@ -202,15 +202,15 @@ class Conversations:
             lines: The request's lines; the last is the current message.
             channel_id: The conversation named by the program; empty if none.
             message_id: The message's id on its platform; empty if none.
-            kind: The conversation's kind, if it is known; who speaks in a group for the first time
+            kind: The conversation's kind, if it is stated; who speaks in a group for the first time
                 takes part in it.
 
         Raises:
             ApiError: The conversation is another person's.
         """
         if channel_id:
-            self.check_own(channel_id, author)
-            channels = self._family(channel_id, author)
+            self.check_own(channel_id, author, kind)
+            channels = self._family(channel_id, author, kind)
         else:
             channels = self._candidates(lines, author, is_group=kind == THREAD)
         conversation = self._with_id(lines[-1], author, channels, message_id)
@@ -247,7 +247,9 @@ class Conversations:
         is_allowed = placement and self._is_allowed(placement, lines[-1], author, message_id)
         return RequestConversation(channel_id, placement if is_allowed else None)
 
-    def past_of_turn(self, number: int, author: Author) -> tuple[str, list[RequestLine]] | None:
+    def past_of_turn(
+        self, number: int, author: Author, kind: str = ""
+    ) -> tuple[str, list[RequestLine]] | None:
         """Return the channel of a turn, and its lines up to the reply that `author` may see.
 
         There is none if they do not see the turn.
@@ -258,7 +260,7 @@ class Conversations:
             return None
         reply = reply_to_turn(history, number, turn.channel_id)
         end = (place_of(reply) if reply else number) + 1
-        viewer = self._familiar.privacy.viewer_in(turn.channel_id, author)
+        viewer = self._familiar.privacy.viewer_in(turn.channel_id, author, kind)
         past = history.recent(turn.channel_id, _LEAST_TURNS, end, viewer=viewer)
         if number not in {one.id for one in past}:
             return None
@@ -369,9 +371,9 @@ class Conversations:
         placement = replace(placement, step="branch", unknown=unknown, chosen=None, revised=None)
         return RequestConversation(channel_id, placement, parent=parent)
 
-    def _family(self, channel_id: str, author: Author) -> list[str]:
+    def _family(self, channel_id: str, author: Author, kind: str) -> list[str]:
         family = [channel_id, *sorted(self._familiar.history.family(channel_id) - {channel_id})]
-        return [name for name in family if self._is_own(name, author)]
+        return [name for name in family if self._is_own(name, author, kind)]
 
     def _with_id(
         self, line: RequestLine, author: Author, channels: Sequence[str], message_id: str
@@ -572,8 +574,7 @@ class Conversations:
         """
         if not self._is_own(channel_id, author):
             return False
-        history = self._familiar.history
-        authors = history.recent_distinct_authors(channel_id, _LEAST_TURNS, viewer=OWNER)
+        authors = self.people(channel_id)
         if not authors or author.slug in {known.slug for known in authors}:
             return True
         owner = self._familiar.me().owner(author)
@@ -607,24 +608,32 @@ class Conversations:
             result[turn_id] = {other.id: other.content for other in others if other}
         return result
 
-    def check_own(self, channel_id: str, author: Author) -> None:
+    def people(self, channel_id: str) -> list[Author]:
+        """Return those who spoke in a channel, as far as its newest turns show."""
+        history = self._familiar.history
+        return history.recent_distinct_authors(channel_id, _LEAST_TURNS, viewer=OWNER)
+
+    def check_own(self, channel_id: str, author: Author, kind: str = "") -> None:
         """Check that somebody may get a reply in a channel.
+
+        Args:
+            kind: The conversation's kind, as stated by a program that may add people to it.
 
         Raises:
             ApiError: The channel is private or the owner's, and they never spoke there.
         """
-        if not self._is_own(channel_id, author):
+        if not self._is_own(channel_id, author, kind):
             raise ApiError(
                 403,
                 f"Channel {channel_id!r} is private, and this speaker has never spoken there",
                 code="private_channel",
             )
 
-    def _is_own(self, channel_id: str, author: Author) -> bool:
+    def _is_own(self, channel_id: str, author: Author, kind: str = "") -> bool:
         """Tell whether somebody may see a channel's turns in a reply."""
         privacy = self._familiar.privacy
         is_barred = author.platform != SILLY_TAVERN and privacy.is_barred(channel_id, author)
-        return not is_barred and privacy.is_member(channel_id, author)
+        return not is_barred and privacy.is_member(channel_id, author, kind)
 
     def _read_merged(
         self, lines: Sequence[RequestLine], author: Author, channel_id: str

@@ -221,8 +221,10 @@ async def recall_memory(
     lines, familiar = identity.asked.lines, served.familiar
 
     def channel_of() -> str:
-        find = served.conversations.find
-        return find(lines, identity.author, identity.channel_id, identity.message_id).channel_id
+        conversation = served.conversations.find(
+            lines, identity.author, identity.channel_id, identity.message_id, kind=identity.kind
+        )
+        return conversation.channel_id
 
     channel_id = await budget.work(channel_of)
     said = Said(
@@ -261,7 +263,9 @@ async def keep_exchange(
     def write() -> dict[str, Any]:
         conversations = served.conversations
         sent = lines if is_reply else identity.asked.lines
-        conversation = conversations.find(sent, identity.author, identity.channel_id, message_id)
+        conversation = conversations.find(
+            sent, identity.author, identity.channel_id, message_id, kind=identity.kind
+        )
         if is_reply:
             question, answer = conversations.keep(conversation, saying, reply.text)
             return {"kept": True, "turn": question.id, "reply_turn": answer.id}

@@ -122,7 +122,7 @@ class JobNews(Struct, frozen=True):
 
     since: int
     channels: frozenset[str]
-    told: dict[tuple[str, str], asyncio.Future[list[dict[str, Any]]]] = field(default_factory=dict)
+    told: dict[tuple[str, ...], asyncio.Future[list[dict[str, Any]]]] = field(default_factory=dict)
 
 
 class Server:
@@ -260,12 +260,15 @@ class Server:
         check_id(channel, "The channel id")
 
         async with self.pool.lease(name) as served:
-            author = speakers.resolve_speaker(served.familiar, request.headers, target.get("user"))
+            author = speakers.resolve_speaker(
+                served.familiar, request.headers, target.get("user"), in_address=True
+            )
             self._check_person(request, author, served.familiar.me())
+            kind = self._checked_kind(request, served, channel, author)
             self._count_request(request, author)
         feed = self._feeds.of(find_familiar(self.pool.home, name), partial(self._read_news, name))
         since = feed.number
-        items = await self._written_in(name, channel, author, int(after))
+        items = await self._written_in(name, channel, author, int(after), kind)
         if "text/event-stream" not in request.headers.get("accept", ""):
             return JSONResponse({"events": items})
         grant = access_of(request.scope, self.pool.home).grant
@@ -289,7 +292,7 @@ class Server:
                         yield BEAT
                     news = [one.news for one in told if channel in one.news.channels]
                     try:
-                        new = await self._told_to(news, name, channel, author) if news else []
+                        new = await self._told_to(news, name, channel, author, kind) if news else []
                     except (ApiError, FamiliarError):  # they may not see the channel any more
                         return
 
@@ -308,17 +311,19 @@ class Server:
             return news
 
     async def _told_to(
-        self, news: list[JobNews], name: str, channel: str, author: Author
+        self, news: list[JobNews], name: str, channel: str, author: Author, kind: str = ""
     ) -> list[dict[str, Any]]:
         """Return a change's events, read once for all streams of a person in a channel."""
-        reading = news[0].told.get((channel, author.slug))
+        key = channel, author.slug, kind
+        reading = news[0].told.get(key)
         if reading is None:
-            reading = asyncio.ensure_future(self._written_in(name, channel, author, news[0].since))
-            news[0].told[channel, author.slug] = reading
+            since = news[0].since
+            reading = asyncio.ensure_future(self._written_in(name, channel, author, since, kind))
+            news[0].told[key] = reading
         return await asyncio.shield(reading)  # others wait for it, too
 
     async def _written_in(
-        self, name: str, channel: str, author: Author, known: int
+        self, name: str, channel: str, author: Author, known: int, kind: str = ""
     ) -> list[dict[str, Any]]:
         """Return the familiar's unprompted messages that a person sees in a channel after a turn.
 
@@ -329,8 +334,8 @@ class Server:
             familiar = served.familiar
 
             def read() -> list[dict[str, Any]]:
-                served.conversations.check_own(channel, author)
-                viewer = familiar.privacy.viewer_in(channel, author)
+                served.conversations.check_own(channel, author, kind)
+                viewer = familiar.privacy.viewer_in(channel, author, kind)
                 turns = familiar.history.recent(channel, _MOST_EVENTS, viewer=viewer)
                 return [
                     {"turn": turn.id, "channel": channel, "at": iso(turn.at), "text": turn.content}
@@ -371,6 +376,23 @@ class Server:
                 code="not_covered",
                 param=speakers.USER,
             )
+
+    def _checked_kind(
+        self, request: Request, served: ServedFamiliar, channel: str, author: Author
+    ) -> str:
+        """Check that the speaker may take part in a channel, and return the kind that is stated.
+
+        A channel's kind adds somebody to those who are private in it if the token covers one of
+        them, and so could have spoken there anyway.
+
+        Raises:
+            ApiError: The speaker may not, or there is no such kind.
+        """
+        kind, conversations = speakers.resolve_kind(request.headers), served.conversations
+        grant, me = access_of(request.scope, self.pool.home).grant, served.familiar.me()
+        may_add = not grant or any(grant.covers(one, me) for one in conversations.people(channel))
+        conversations.check_own(channel, author, kind if may_add else "")
+        return kind
 
     def _count_request(self, request: Request, author: Author, messages: int = 1) -> None:
         """Count a request against the speaker's limits, and a long one against its token's.
@@ -420,11 +442,12 @@ class Server:
             other = them.foreign_character
             if not other or them.include_familiar:
                 identity = self._wanted(served, asked, request.headers, them)
-                if asked.channel:  # before any of what was said there goes to a model
-                    served.conversations.check_own(asked.channel, identity.author)
                 for author in {identity.author, *(line.author for line in identity.asked.lines)}:
                     if author and author.platform != CHARACTERS:
                         self._check_person(request, author, served.familiar.me())
+                named = {asked.channel, "" if identity.is_chore else identity.channel_id}
+                for channel in filter(None, named):  # before its words go to a model
+                    self._checked_kind(request, served, channel, identity.author)
                 self._count_request(request, identity.author, messages)
                 yield served, identity
                 return
@@ -514,7 +537,8 @@ def _with_previous(served: ServedFamiliar, request: ReplyRequest, headers: Heade
     if number is None:
         return request
     author = speakers.resolve_speaker(served.familiar, headers, request.person)
-    past = served.conversations.past_of_turn(number, author)
+    kind = speakers.resolve_kind(headers)
+    past = served.conversations.past_of_turn(number, author, kind)
     if past is None:
         raise unknown_response(f"resp_{number}")
     channel_id, lines = past

@@ -55,12 +55,15 @@ _SWITCH: Final = {
 }
 
 
-def resolve_speaker(familiar: Familiar, headers: Headers, person: str | None) -> Author:
+def resolve_speaker(
+    familiar: Familiar, headers: Headers, person: str | None, *, in_address: bool = False
+) -> Author:
     """Resolve the author of a request; by default the owner.
 
     Args:
         headers: The request's headers.
         person: The speaker named in the body, if any.
+        in_address: `person` is from the address instead, where it may be `PLATFORM:ID`.
 
     Raises:
         ApiError: A field that names the speaker is invalid.
@@ -72,7 +75,7 @@ def resolve_speaker(familiar: Familiar, headers: Headers, person: str | None) ->
             return who_speaks(named, name, familiar.me(channel_id), field=USER)
     for field, platform, value in (
         (_OPEN_WEBUI_USER, "open_webui:", _read_header(headers, _OPEN_WEBUI_USER)),
-        ("user", "serve:", person),
+        ("user", "" if in_address and ":" in (person or "") else "serve:", person),
     ):
         if value is not None:
             with _naming_field(field):

@@ -79,7 +79,7 @@ def test_what_a_job_wrote_reaches_programs_that_poll_or_listen(serve, monkeypatc
         run("job", "run", "morning")
         (event,) = server.client.get("/familiar/events", params=asked).json()["events"]
         assert (event["text"], event["channel"]) == ("Good night!", "dm-1")
-        later = {**asked, "after": str(event["turn"])}
+        later = {**asked, "user": "serve:42", "after": str(event["turn"])}
         assert server.client.get("/familiar/events", params=later).json() == {"events": []}
         stream = {"accept": "text/event-stream"}
         listen = partial(server.client.stream, "GET", "/familiar/events", headers=stream)

@@ -79,6 +79,24 @@ def test_nobody_enters_a_room_of_the_owners_own(tenant) -> None:
         assert server.post(messages=[user("Hello")], headers=headers).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/familiar/context", "/v1/responses"])
+def test_a_bot_adds_people_to_a_group_by_its_kind_and_nobody_adds_themselves(tenant, path) -> None:
+    kind, room = {"X-Familiar-Kind": "group_dm"}, {"X-Familiar-Channel": "squad"}
+    anna, bo = ({"X-Familiar-User": f"discord:{name}", **room} for name in ("anna", "bo"))
+    alone = GrantFile(home()).add(Grant("", "", ("ada",), ("discord:bo",)))[1]
+    with serving() as server:
+
+        def status(headers: dict[str, str], path: str = path) -> int:
+            body = {"model": "ada", "messages": [user("Hello")], "input": "Hello"}
+            return server.client.post(path, json=body, headers={**tenant(), **headers}).status_code
+
+        assert status({**anna, **kind}, "/v1/chat/completions") == 200
+        assert status(bo) == 403
+        assert status({**bo, "X-Familiar-Kind": "private"}) == 403
+        assert status({**bo, **kind, "Authorization": f"Bearer {alone}"}) == 403
+        assert status({**bo, **kind}) == 200
+
+
 def test_lists_and_errors_name_only_what_the_token_opens(tenant) -> None:
     with serving() as server:
         headers = tenant()
