@@ -44,7 +44,7 @@ _KINDS: Final = {
 _SERVER_ERRORS: Final = 500
 
 
-_CODES: Final = {"prompt_too_long": "context_length_exceeded"}
+_CODES: Final = dict.fromkeys(("prompt_too_long", "limit"), "context_length_exceeded")
 
 
 class ApiError(Exception):

@@ -379,7 +379,7 @@ def _check_values(body: bytes, headers: dict[str, str]) -> None:
     if not headers.get("content-type", "").lower().lstrip().startswith("application/json"):
         return
     if len(body) > _MOST_TEXT_BYTES and b'"image' not in body:
-        raise _too_large(_MOST_TEXT_BYTES)
+        raise _too_large(_MOST_TEXT_BYTES, " without pictures")
     values = escapes = 0
     for start in range(0, len(body), LARGE_BYTES):
         part = body[start : start + LARGE_BYTES]
@@ -419,5 +419,5 @@ async def _answer_preflight(send: Send, headers: dict[str, str], *, allowed: boo
     await send({"type": "http.response.body", "body": b""})
 
 
-def _too_large(most: int) -> ApiError:
-    return ApiError(413, f"The request is larger than {most:,} bytes")
+def _too_large(most: int, what: str = "") -> ApiError:
+    return ApiError(413, f"A request{what} may have at most {most:,} bytes; this one has more")

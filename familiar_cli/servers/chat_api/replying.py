@@ -22,7 +22,7 @@ from familiar_cli.servers.api_errors import respond_error, to_api_error
 from familiar_cli.servers.chat_api import api_format
 from familiar_cli.servers.chat_api.aligning import RequestLine
 from familiar_cli.servers.chat_api.api_format import ReplyRequest, Sampling, encode_event, text_of
-from familiar_cli.servers.chat_api.responses_api import ResponseFormat, ToolCalls
+from familiar_cli.servers.chat_api.responses_api import ResponseFormat, ToolCalls, calls_function
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.servers.connection import play_while_connected
 from familiar_cli.store.history.privacy import JOINED, OPENED
@@ -116,8 +116,17 @@ class ClientsPrompt(SamplingModel):
         """Send `request` and return the reply to store, passing its events on as they arrive."""
         del on_event
         events: list[str] = []
-        on_event = self._on_event if self._asked.stream else events.append
-        reply = await self._model.complete(request, on_text, on_event)
+        calls: list[str] = []
+        put = self._on_event if self._asked.stream else events.append
+
+        def take(event: str) -> None:
+            if calls_function(event):
+                calls.append(event)
+            put(event)
+
+        reply = await self._model.complete(request, on_text, take)
+        if calls and reply.finish_reason in {None, "stop"}:  # what came decides, not its label
+            reply = replace(reply, finish_reason="tool_calls")
         if not self._asked.stream:
             self._on_event(_whole_event(events, reply))
         return replace(reply, text=kept_words(reply.text))

@@ -164,6 +164,19 @@ def _chat_part(part: object) -> object:
     return part
 
 
+def _message_in(event: str) -> dict[str, Any]:
+    """Return the message in an event, or the part of it."""
+    choice = first_choice(json.loads(event).get("choices"))
+    message = choice.get("delta") or choice.get("message")
+    return message if isinstance(message, dict) else {}
+
+
+def calls_function(event: str) -> bool:
+    """Tell whether the model calls a function in an event."""
+    message = _message_in(event)
+    return bool(message.get("tool_calls") or message.get("function_call"))
+
+
 class ToolCalls:
     """The function calls in a model server's events, each of which may hold only a part."""
 
@@ -173,9 +186,7 @@ class ToolCalls:
 
     def take(self, event: str) -> None:
         """Add the parts of calls in one event."""
-        choice = first_choice(json.loads(event).get("choices"))
-        message = choice.get("delta") or choice.get("message")
-        calls = message.get("tool_calls") if isinstance(message, dict) else None
+        calls = _message_in(event).get("tool_calls")
         for number, call in enumerate(calls if isinstance(calls, list) else ()):
             if not isinstance(call, dict) or not isinstance(call.get("function"), dict):
                 continue

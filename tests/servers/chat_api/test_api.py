@@ -230,21 +230,25 @@ def test_a_title_job_never_becomes_a_memory(api, model, text, headers) -> None:
     assert turns() == []
 
 
-def test_tool_calls_are_relayed_with_memory_only(serve) -> None:
+@pytest.mark.parametrize("end", ["tool_calls", "stop", None])
+def test_tool_calls_are_relayed_with_memory_only(serve, end) -> None:
     live("ada")
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     events = sse(
         chunk(delta={"role": "assistant", "tool_calls": [call]}),
-        chunk(finish_reason="tool_calls"),
+        chunk(finish_reason=end),
         "[DONE]",
     )
-    scripted = serve(Raw(events), "It is sunny.")
+    scripted = serve(Raw(events), Raw(events), "It is sunny.")
     tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     asked = [user("How is the weather?")]
     with serving() as server:
         reply = server.post(model="ada+memory", messages=asked, tools=tools, stream=True)
         assert '"tool_calls"' in reply.text
         assert "error" not in reply.text
+        reply = server.post(model="ada+memory", messages=asked, tools=tools)
+        assert reply.json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "f"
+        assert reply.json()["choices"][0]["finish_reason"] == "tool_calls"
         asked += [
             {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "c"}]},
             {"role": "tool", "tool_call_id": "c", "content": "sunny"},

@@ -6,12 +6,15 @@ import asyncio
 import json
 import socket
 import threading
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from familiar_cli.base.errors import OutOfTimeError, UsageError
 from familiar_cli.base.times.clock import check_work_limit
+from familiar_cli.servers import guard
+from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api import aligning
 from familiar_cli.servers.chat_api.aligning import (
     KeptLine,
@@ -25,7 +28,7 @@ from familiar_cli.servers.mcp.catalogue import TOOLS
 from familiar_cli.store.history.store import HistoryStore
 from tests.servers.chat_api.test_guard import raw
 from tests.support.serving import serving, user
-from tests.support.world import live
+from tests.support.world import live, run
 
 RULES = Rules(frozenset({"here"}), most_bodies_bytes=150_000, body_s=5)
 
@@ -197,3 +200,23 @@ def test_thousands_of_equal_lines_are_placed_in_bounded_time(monkeypatch) -> Non
     )
     compared = _Comparison(lines, kept)
     assert compared.is_same(0, 0)
+
+
+def test_the_page_names_the_most_bytes_of_a_request() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "server.md").read_text("utf-8")
+    most = guard._MOST_TEXT_BYTES
+    for size in (most, Rules(frozenset()).most_body_bytes, guard._MOST_OTHER_BYTES):
+        assert f"{size // 2**20} MiB" in page
+    kind = {"content-type": "application/json"}
+    guard._check_values(b'"image"' + b" " * most, kind)
+    with pytest.raises(ApiError, match="without pictures may have at most 16,777,216 bytes"):
+        guard._check_values(b" " * (most + 1), kind)
+
+
+def test_a_message_longer_than_a_prompt_has_the_code_of_the_api(serve) -> None:
+    live("ada")
+    serve("Hello.")
+    run("config", "set", "budget.total", "1000")
+    with serving() as found:
+        reply = found.post(messages=[user("Where do the bees live? " * 2_000)])
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "context_length_exceeded")
