@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base import errors
+from familiar_cli.base.config.serving import BY_OTHERS
 
 if TYPE_CHECKING:
-    from starlette.types import Send
+    from starlette.types import Scope, Send
 
 _CLOSING: Final = frozenset({400, 405, 408, 413, 501, 503})  # a body may still be arriving
 _STATUS: Final = (  # the first match wins
@@ -44,6 +45,18 @@ _KINDS: Final = {
 _SERVER_ERRORS: Final = 500
 
 
+# What others than the owner are told of an error whose words name servers, settings or keys.
+_PUBLIC: Final = (  # the first match wins
+    (errors.RateLimitError, "The model's server accepts no more requests for now"),
+    (errors.PromptTooLongError, "The prompt is too long for the model"),
+    (errors.RequestRefusedError, "The model's server does not accept such a request"),
+    (errors.ModelTimeoutError, "The model's server took too long"),
+    (errors.ModelUnreachableError, "The model's server cannot be reached"),
+    (errors.ModelUnknownError, "The model's server does not have the model"),
+    (errors.CutOffError, "The reply broke off"),
+    (errors.ModelError, "The model or its server failed"),
+    (errors.ConfigError, "Something is wrong with the settings of this server or familiar"),
+)
 _CODES: Final = dict.fromkeys(("prompt_too_long", "limit"), "context_length_exceeded")
 
 
@@ -85,6 +98,11 @@ class ApiError(Exception):
 _DIRECTORY: Final = re.compile(r"""(['"])(?:/|[A-Za-z]:[\\/]|\\\\)(?:[^'"]*[\\/])?([^'"]*)(?=\1)""")
 
 
+_ADDRESS: Final = re.compile(
+    r"\b[a-z][a-z0-9+.-]*://[^\s'\"`;,)]+|(?:\blocalhost|\b(?:[\w-]+\.)+[\w-]+|\[[0-9a-f:]+\]):\d+"
+)
+
+
 def too_many_requests(retry_s: float) -> ApiError:
     """Build the error for a request beyond a token's limits."""
     return ApiError(
@@ -95,20 +113,35 @@ def too_many_requests(retry_s: float) -> ApiError:
     )
 
 
-def from_error(error: errors.FamiliarError) -> ApiError:
-    """Convert an error of this program to an API error."""
+def public_words(error: errors.FamiliarError) -> str:
+    """Say what went wrong to somebody who is not to know servers, settings or keys."""
+    return next((words for kind, words in _PUBLIC if isinstance(error, kind)), str(error))
+
+
+def without_places(text: str) -> str:
+    """Remove addresses, and the directories of quoted paths, from a text."""
+    return _ADDRESS.sub("…", _DIRECTORY.sub(r"\1\2", text))
+
+
+def from_error(error: errors.FamiliarError, *, is_public: bool = False) -> ApiError:
+    """Convert an error of this program to an API error.
+
+    Args:
+        is_public: Others than the owner may read it.
+    """
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
-    hint = f". {error.hint}" if error.hint else ""
-    text = _DIRECTORY.sub(r"\1\2", f"{error}{hint}")
+    words = public_words(error) if is_public else str(error)
+    hint = f". {error.hint}" if error.hint and words == str(error) else ""
+    text = _DIRECTORY.sub(r"\1\2", f"{words}{hint}")
     return ApiError(status, text, code=_CODES.get(error.code, error.code))
 
 
-def to_api_error(error: Exception) -> ApiError:
-    """Convert any error to an API error."""
+def to_api_error(error: Exception, scope: Scope | None = None) -> ApiError:
+    """Convert any error to an API error, as whoever sent the request may read it."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, errors.FamiliarError):
-        return from_error(error)
+        return from_error(error, is_public=bool(scope and scope.get(BY_OTHERS)))
     return ApiError(500, f"The server failed: {type(error).__name__}")
 
 

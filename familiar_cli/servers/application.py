@@ -225,6 +225,6 @@ async def _handle_refused(request: Request, error: Exception) -> Response:
             error = ApiError(404, f"There is nothing at {request.url.path!r}")
         case HTTPException(status_code=status):
             error = ApiError(status, f"{request.url.path!r} does not support {request.method}")
-    told = to_api_error(error)
+    told = to_api_error(error, request.scope)
     retry = {} if told.retry_s is None else {"retry-after": str(math.ceil(told.retry_s))}
     return JSONResponse(told.to_json(), told.status, retry)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from familiar_cli.base.config.serving import (
     ACCESS,
+    BY_OTHERS,
     BY_OWNER,
     RATES,
     Access,
@@ -181,6 +182,7 @@ class Guard:
         if not (self._digests or grants):
             return
         grant, scope[BY_OWNER] = self._check_token(headers.get("authorization", ""), grants)
+        scope[BY_OTHERS] = not scope[BY_OWNER]
         if grant and file:
             scope[ACCESS] = Access(file.home, grant)
             scope[RATES] = self._rates

@@ -144,6 +144,9 @@ ACCESS: Final = "familiar.access"
 BY_OWNER: Final = "familiar.by_owner"
 """In the scope of a request: whether it came with an owner's token."""
 
+BY_OTHERS: Final = "familiar.by_others"
+"""In the scope of a request: whether it came with a token that others than the owner may have."""
+
 RATES: Final = "familiar.rates"
 """In the scope of a request: the `RequestRates` of the server."""
 

@@ -366,10 +366,11 @@ class ReplyResponse:
         self._leave = leave
         self._created_s = created_s
         self._trace: Trace | None = None
+        self._scope: Scope | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
-        del scope
+        self._scope = scope
         try:
             await play_while_connected(receive, self._play(send), self._leave)
         finally:
@@ -387,7 +388,7 @@ class ReplyResponse:
             self._trace = event
             event = await self._next(max(begin_s - now(), 0.01))
         if isinstance(event, ReplyEnd) and event.error:
-            await respond_error(send, to_api_error(event.error), self._headers())
+            await respond_error(send, to_api_error(event.error, self._scope), self._headers())
         else:
             await self._stream(send, event)
 
@@ -424,7 +425,7 @@ class ReplyResponse:
             event = await self._next(_BEAT_S)
         shape = shape or self._shape()
         if event.error:
-            await _put_body(send, shape.error(to_api_error(event.error)))
+            await _put_body(send, shape.error(to_api_error(event.error, self._scope)))
         elif not self._is_raw:
             await _put_body(send, shape.last(*self._reply(event, pieces)))
         await send({"type": "http.response.body", "body": shape.end})
@@ -446,10 +447,10 @@ class ReplyResponse:
                 has_begun, due_s = True, now() + _BEAT_S
                 await _put_body(send, b"\n")
         if event.error and not has_begun:
-            await respond_error(send, to_api_error(event.error), self._headers())
+            await respond_error(send, to_api_error(event.error, self._scope), self._headers())
             return
         if event.error:
-            body = api_format.encode_body(to_api_error(event.error).to_json())
+            body = api_format.encode_body(to_api_error(event.error, self._scope).to_json())
         elif self._is_raw:
             body = pieces[-1].encode() if pieces else b"{}"
         else:

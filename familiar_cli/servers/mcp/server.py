@@ -25,11 +25,12 @@ from msgspec.structs import replace
 
 from familiar_cli import __version__
 from familiar_cli.actions.memory.write_memories import ReadVersions
-from familiar_cli.base.config.serving import BY_OWNER, access_of
+from familiar_cli.base.config.serving import BY_OTHERS, BY_OWNER, access_of
 from familiar_cli.base.errors import FamiliarError, bounded
 from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.text import framed, harmless
 from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.servers.api_errors import public_words, without_places
 from familiar_cli.servers.mcp import catalogue
 from familiar_cli.servers.mcp.arguments import check_sizes, read_arguments
 from familiar_cli.servers.mcp.catalogue import TOOLS, uri_of
@@ -248,7 +249,7 @@ class MemoryServer:
             arguments, notes = read_arguments(tool, params.arguments or {})
             page = await self._ask(ctx, lambda caller: _run(tool, arguments, caller, notes))
         except FamiliarError as error:
-            return _error_result(str(error), error.hint)
+            return _error_result(*_told(ctx, error))
         except Exception as error:  # noqa: BLE001  # one broken call must not end the server
             self._manner.tell(f"{tool.name} failed: {type(error).__name__}: {error}")
             return _error_result(
@@ -262,7 +263,7 @@ class MemoryServer:
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        with _as_errors():
+        with _as_errors(ctx):
             cursor = params.cursor if params else None
             paths = await self._ask(ctx, catalogue.paths)
             items, following = catalogue.page_of(paths, cursor)
@@ -288,7 +289,7 @@ class MemoryServer:
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        with _as_errors(uri=uri[:_URI_CHARS]):
+        with _as_errors(ctx, uri=uri[:_URI_CHARS]):
             check_sizes("resources/read", {"uri": uri})
             text = await self._ask(ctx, lambda caller: catalogue.read(caller, uri))
         content = types.TextResourceContents(uri=uri, text=text, mime_type=catalogue.MIME)
@@ -332,7 +333,7 @@ class MemoryServer:
     async def _get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        with _as_errors():
+        with _as_errors(ctx):
             given = params.arguments or {}
             check_sizes("prompts/get", {**given, "name": params.name})
             words = await self._ask(
@@ -351,7 +352,7 @@ class MemoryServer:
                 return [path for path in catalogue.paths(caller) if path.startswith(asked.value)]
             return catalogue.complete_argument(caller, asked.name, asked.value)
 
-        with _as_errors():
+        with _as_errors(ctx):
             check_sizes("completion/complete", {asked.name: asked.value})
             items = await self._ask(ctx, values)
         most = catalogue.MOST_VALUES
@@ -421,7 +422,9 @@ def _input_schema(name: str) -> dict[str, Any] | None:
 
 def _run(tool: Tool, arguments: Arguments, caller: Caller, notes: Sequence[str]) -> ToolPage:
     answer = tool.run(caller, arguments)
-    parts = (without_commands(note) for note in (*answer.notes, *due_reminder_notes(caller)))
+    parts = [without_commands(note) for note in (*answer.notes, *due_reminder_notes(caller))]
+    if not caller.viewer.is_owner:
+        parts = [*map(without_places, parts)]
     answer = replace(answer, notes=[*notes, *(note for note in parts if note != _FOR_A_PERSON)])
     return page(tool.name, arguments, answer, caller.familiar.counter)
 
@@ -469,14 +472,21 @@ _FOR_A_PERSON: Final = "Only the person who runs this server can do that."
 
 
 @contextmanager
-def _as_errors(**data: str) -> Iterator[None]:
+def _as_errors(ctx: Context, **data: str) -> Iterator[None]:
     """Convert our errors to protocol errors with their hints."""
     try:
         yield
     except FamiliarError as error:
-        raise MCPError(
-            types.INVALID_PARAMS, _model_message(str(error), error.hint), data or None
-        ) from error
+        message = _model_message(*_told(ctx, error))
+        raise MCPError(types.INVALID_PARAMS, message, data or None) from error
+
+
+def _told(ctx: Context, error: FamiliarError) -> tuple[str, str | None]:
+    """Return the message and the hint of an error for a client."""
+    if not _scope_of(ctx).get(BY_OTHERS):
+        return str(error), error.hint
+    words = public_words(error)
+    return without_places(words), error.hint if words == str(error) else None
 
 
 def _listed_prompt(prompt: catalogue.Prompt) -> types.Prompt:

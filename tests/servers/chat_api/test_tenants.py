@@ -12,6 +12,7 @@ from starlette.routing import Route
 from familiar_cli.base.config.serving import Grant, GrantFile, RequestRates
 from familiar_cli.servers import application, limits
 from familiar_cli.servers.web.site import PAGES
+from tests.support.server import Drop, Fail
 from tests.support.serving import assistant, serving, user
 from tests.support.world import data, home, live, run
 
@@ -191,6 +192,23 @@ def test_a_request_that_names_nobody_needs_the_owner_by_name(serve, users, statu
     with serving() as server:
         headers = {"Authorization": f"Bearer {token}"}
         assert server.post(messages=[user("Hello")], headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("step", [Fail(503, "gpu at /srv/a"), Fail(400, "no sk-abc"), Drop()])
+def test_only_the_owner_is_told_which_server_failed(serve, step) -> None:
+    live("ada")
+    chat, owner = serve(*[step] * 20), f"{KEY}-owner"
+    limited = GrantFile(home()).add(Grant("", "", ("ada",), ("discord:*",)))[1]
+    data("config", "set", "llm.retries", "0")
+    with serving(tokens=(KEY, owner), owner_tokens=frozenset({owner})) as server:
+        for token in (limited, KEY, owner):
+            headers = {"Authorization": f"Bearer {token}", **ANNA}
+            for stream in (False, True):
+                reply = server.post(messages=[user("Hello")], headers=headers, stream=stream)
+                told = reply.json()["error"]["message"]
+                names = [word for word in (chat.base_url, "/srv/a", "sk-abc") if word in told]
+                assert bool(names) == (token == owner)
+                assert "server" in told or "reply" in told
 
 
 def test_a_name_in_a_message_is_no_way_around(tenant) -> None:
