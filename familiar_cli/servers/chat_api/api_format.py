@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
@@ -145,15 +148,16 @@ def parse_request(
     memory_only = model.endswith(MEMORY_SUFFIX)
     _check_body(body)
     options = body.get("stream_options")
+    lines = _request_lines(body.get("messages"), _SPOKEN | {"system"} if is_transcript else _SPOKEN)
+    if not is_transcript:
+        _check_addresses(body["messages"])
     return ReplyRequest(
         model=model,
         familiar_id=familiar_id,
         memory_only=memory_only,
         body=body,
         raw=raw.decode("utf-8"),
-        lines=_request_lines(
-            body.get("messages"), _SPOKEN | {"system"} if is_transcript else _SPOKEN
-        ),
+        lines=lines,
         stream=body.get("stream") is True,
         with_usage=isinstance(options, dict) and options.get("include_usage") is True,
         person=body.get("user"),
@@ -251,15 +255,62 @@ def text_of(content: object) -> str:
     return "\n".join(filter(None, texts))
 
 
+def _check_addresses(messages: Sequence[Mapping[str, Any]]) -> None:
+    """Check that the model's server is asked for nothing that its clients could not reach.
+
+    Raises:
+        ApiError: A picture or the like that is passed on is a file, or is in a private network.
+    """
+    for number, message in enumerate(messages):
+        for part in _parts_of(message):
+            for name in part:
+                url = _address_in(part, name) if name.endswith("_url") else ""
+                if url and not _is_public_address(url):
+                    raise ApiError(
+                        400,
+                        f"{url[:80]!r} is neither a `data:` address nor one on the public web; "
+                        "nothing was sent or saved",
+                        param=f"messages[{number}].content",
+                    )
+
+
+def _is_public_address(url: str) -> bool:
+    """Tell whether an address holds its content, or names a host that anybody can reach."""
+    if url[:5].lower() == "data:":
+        return True
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    if parts.scheme not in {"http", "https"} or not host or re.search(r"[\s\\\x00-\x1f]", url):
+        return False
+    with suppress(ValueError):
+        address = ipaddress.ip_address(host)
+        inner = getattr(address, "ipv4_mapped", None) or address
+        return inner.is_global and not inner.is_multicast
+    name, _, last = host.rpartition(".")
+    return bool(name) and not last[0].isdigit() and last not in _PRIVATE_NAMES
+
+
+# Names at the end of hosts that no public server has; others are numbers, as `0x7f.1` is.
+_PRIVATE_NAMES: Final = frozenset({"localhost", "local", "internal", "lan", "home", "arpa"})
+
+
+def _parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [content]
+    return [part for part in parts if isinstance(part, dict)]
+
+
 def newest_pictures(messages: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
     """Return the pictures of the last message of a person.
 
     Raises:
         ApiError: They are too many or too large.
     """
-    said = next((m for m in reversed(messages) if m["role"] == "user"), None)
-    parts = said.get("content") if said else None
-    items = tuple(filter(is_picture, parts)) if isinstance(parts, list) else ()
+    said = next((message for message in reversed(messages) if message["role"] == "user"), None)
+    items = tuple(filter(is_picture, _parts_of(said) if said else ()))
     if len(items) > MOST_PICTURES:
         raise ApiError(413, f"A message can hold at most {MOST_PICTURES} pictures")
     for part in items:
@@ -269,15 +320,19 @@ def newest_pictures(messages: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str,
     return items
 
 
-def is_picture(part: object) -> bool:
+def is_picture(part: Mapping[str, Any]) -> bool:
     """Tell whether a part of a message is a picture."""
-    return isinstance(part, dict) and part.get("type") == "image_url" and bool(picture_url(part))
+    return part.get("type") == "image_url" and bool(picture_url(part))
 
 
 def picture_url(part: Mapping[str, Any]) -> str:
     """Return the address of a picture, which may hold the picture itself."""
-    image_url = part.get("image_url")
-    return str_or_empty(image_url.get("url") if isinstance(image_url, dict) else image_url)
+    return _address_in(part, "image_url")
+
+
+def _address_in(part: Mapping[str, Any], name: str) -> str:
+    value = part.get(name)
+    return str_or_empty(value.get("url") if isinstance(value, dict) else value)
 
 
 def _part_text(part: Mapping[str, Any]) -> str:

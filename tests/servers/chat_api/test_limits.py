@@ -22,6 +22,7 @@ from familiar_cli.servers.chat_api.aligning import (
     _Comparison,
     align_lines,
 )
+from familiar_cli.servers.chat_api.api_format import parse_request
 from familiar_cli.servers.guard import Guard, RequestBudget, Rules
 from familiar_cli.servers.mcp.arguments import read_arguments
 from familiar_cli.servers.mcp.catalogue import TOOLS
@@ -200,6 +201,35 @@ def test_thousands_of_equal_lines_are_placed_in_bounded_time(monkeypatch) -> Non
     )
     compared = _Comparison(lines, kept)
     assert compared.is_same(0, 0)
+
+
+NOT_PUBLIC = [
+    *("file:///etc/passwd", "ftp://example.org/a.png", "/etc/passwd", "http:///a.png"),
+    *("http://127.0.0.1/", "http://10.1.2.3/", "http://169.254.169.254/", "http://[::1]/"),
+    *("http://[::ffff:10.0.0.1]/", "http://0x7f.1/", "http://127.1/", "http://2130706433/"),
+    *("http://localhost/", "http://nas.local./", "http://ollama:11434/", "http://a b.org/"),
+    *("http://a.org@127.0.0.1/", "http://127.0.0.1\\@a.org/"),
+]
+
+
+@pytest.mark.parametrize(
+    ("url", "is_allowed"),
+    [
+        ("data:image/png;base64,AA==", True),
+        ("https://example.org/a.png", True),
+        ("http://93.184.216.34:8080/a.png", True),
+        *((url, False) for url in NOT_PUBLIC),
+    ],
+)
+def test_a_model_server_is_sent_no_address_of_a_file_or_a_private_network(url, is_allowed) -> None:
+    for part in ({"type": "image_url", "image_url": {"url": url}}, {"video_url": url}):
+        messages = [{"role": "user", "content": [part]}, user("What is it?")]
+        body = json.dumps({"model": "ada+memory", "messages": messages}).encode()
+        if is_allowed:
+            assert parse_request(body, ["ada"]).said == "What is it?"
+        else:
+            with pytest.raises(ApiError, match="nothing was sent"):
+                parse_request(body, ["ada"])
 
 
 def test_the_page_names_the_most_bytes_of_a_request() -> None:
