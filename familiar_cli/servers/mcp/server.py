@@ -249,7 +249,7 @@ class MemoryServer:
             arguments, notes = read_arguments(tool, params.arguments or {})
             page = await self._ask(ctx, lambda caller: _run(tool, arguments, caller, notes))
         except FamiliarError as error:
-            return _error_result(*_told(ctx, error))
+            return _error_result(*_describe_error(ctx, error))
         except Exception as error:  # noqa: BLE001  # one broken call must not end the server
             self._manner.tell(f"{tool.name} failed: {type(error).__name__}: {error}")
             return _error_result(
@@ -477,11 +477,11 @@ def _as_errors(ctx: Context, **data: str) -> Iterator[None]:
     try:
         yield
     except FamiliarError as error:
-        message = _model_message(*_told(ctx, error))
+        message = _model_message(*_describe_error(ctx, error))
         raise MCPError(types.INVALID_PARAMS, message, data or None) from error
 
 
-def _told(ctx: Context, error: FamiliarError) -> tuple[str, str | None]:
+def _describe_error(ctx: Context, error: FamiliarError) -> tuple[str, str | None]:
     """Return the message and the hint of an error for a client."""
     if not _scope_of(ctx).get(BY_OTHERS):
         return str(error), error.hint
