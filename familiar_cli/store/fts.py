@@ -19,7 +19,7 @@ from math import log
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from familiar_cli.base.text import fold_word, sentence_ends, without_joiners
 
@@ -322,6 +322,7 @@ class Visible(Struct, frozen=True):
     words: int
     seen: str
     values: Sequence[object] = ()
+    _known: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
 
     def found(self, table: str) -> str:
         """Return the SQL after SELECT for the rows that contain a term."""
@@ -331,8 +332,12 @@ class Visible(Struct, frozen=True):
         self, connection: sqlite3.Connection, table: str, term: str, most: int
     ) -> list[int]:
         """Return the rows that contain a term, newest first; one more than `most` at most."""
-        some = f"SELECT rowid {self.found(table)} ORDER BY rowid DESC LIMIT {most + 1}"
-        return [row for (row,) in connection.execute(some, (term, *self.values))]
+        limit, rows = self._known.get(term, (0, []))
+        if limit <= most:
+            some = f"SELECT rowid {self.found(table)} ORDER BY rowid DESC LIMIT {most + 1}"
+            rows = [row for (row,) in connection.execute(some, (term, *self.values))]
+            self._known[term] = most + 1, rows
+        return rows[: most + 1]
 
 
 def visible_scores(

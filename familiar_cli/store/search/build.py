@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
     # Called with the kind of work, the number done, and the total.
     Progress = Callable[[str, int, int], None]
+    # What `Pieces` caches, and the state of the index that it is of.
+    _KeptPieces = tuple[tuple[tuple[str, str], ...], dict[int, Candidate], Counts, dict[int, bool]]
 
 T = TypeVar("T")
 
@@ -144,7 +146,7 @@ class EmbeddingIndex:
         self._is_cut = False
         self._idle = IdleConnection()
         self._cached: tuple[tuple[str, str, str, int], Vectors] | None = None
-        self._pieces: tuple[tuple[tuple[str, str], ...], dict[int, Candidate], Counts] | None = None
+        self._pieces: _KeptPieces | None = None
         self._tokens: tuple[tuple[CountedTokens, int], Rows | None] | None = None
 
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
@@ -300,8 +302,8 @@ class EmbeddingIndex:
 
         known, state = self._pieces, schema.state_of(connection)
         if known is None or known[0] != state or len(known[1]) + len(known[2]) > _MOST_KEPT:
-            known = self._pieces = state, {}, {}
-        return Pieces(connection, known[1], known[2], seen_parts(connection, viewer))
+            known = self._pieces = state, {}, {}, {}
+        return Pieces(connection, *known[1:], seen_parts(connection, viewer))
 
     def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
         """Return the vectors of all tokens, or None; a replaced file is loaded again."""

@@ -253,16 +253,17 @@ def _weighted(scores: Mapping[int, float], weight: float) -> dict[int, float]:
     return {id_: weight * score / top for id_, score in scores.items()}
 
 
-def lines_that_ask(
-    connection: sqlite3.Connection, lines: Sequence[Candidate], weights: Weights
-) -> frozenset[int]:
+def lines_that_ask(pieces: Pieces, lines: Sequence[Candidate], weights: Weights) -> frozenset[int]:
     """Return the ids of lines that end with a question, if `weights` take that into account."""
     if not weights.asking:
         return frozenset()
-    marks = ", ".join(f"'{mark}'" for mark in ASKS)
-    end = "substr(rtrim(text, ' ' || char(9, 10, 13)), -1)"
-    select = f"SELECT id FROM chunks WHERE {end} IN ({marks}) AND id IN"  # noqa: S608
-    return frozenset(id_ for (id_,) in rows_among(connection, select, [one.id for one in lines]))
+    ids, known = [line[0] for line in lines], pieces.asking
+    if new := [id_ for id_ in ids if id_ not in known]:
+        marks = ", ".join(f"'{mark}'" for mark in ASKS)
+        end = "substr(rtrim(text, ' ' || char(9, 10, 13)), -1)"
+        select = f"SELECT id, {end} IN ({marks}) FROM chunks WHERE id IN"  # noqa: S608
+        known.update(rows_among(pieces.connection, select, new))
+    return frozenset(filter(known.get, ids))
 
 
 def times_of_lines(
@@ -370,6 +371,7 @@ class Pieces:
         connection: The index.
         read: The pieces that were read from the same state of the index; more are added.
         counts: The same of numbers of words.
+        asking: The same of whether lines only ask.
         parts: The parts of files that may be found; None for all.
     """
 
@@ -378,10 +380,12 @@ class Pieces:
         connection: sqlite3.Connection,
         read: dict[int, Candidate],
         counts: fts.Counts,
+        asking: dict[int, bool],
         parts: SeenParts | None = None,
     ) -> None:
         self.connection = connection
         self.counts = counts
+        self.asking = asking
         self.parts = parts
         self._read = read
 

@@ -304,7 +304,8 @@ def _open_checked(path: Path) -> tuple[sqlite3.Connection | None, str]:
 
 
 def _is_usable(connection: sqlite3.Connection) -> bool:
-    return not _why_old(_read_all_meta(connection))
+    keys = "schema", "chunker", "tokenizer"
+    return not _why_old(dict(zip(keys, read_metas(connection, *keys), strict=True)))
 
 
 def _read_all_meta(connection: sqlite3.Connection) -> dict[str, str]:

@@ -263,7 +263,7 @@ class _IndexQuery(Struct):
             cosines,
             spec=spec,
             weights=weights,
-            asking=rank.lines_that_ask(self.connection, candidates, weights),
+            asking=rank.lines_that_ask(pieces, candidates, weights),
             maxsim=maxsim,
             speakers=speakers,
             people=named_shares(self.connection, named, files),

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -96,7 +95,7 @@ class NearTurns(Struct, frozen=True):
         tokens_share: Weight of meaning against words, if it comes from tokens.
         query: The question.
         familiar: The familiar's name.
-        all_cosines: Returns the cosines of all turns, where none are left out by sketches.
+        all_cosines: The cosines of all turns, where none are left out by sketches.
     """
 
     keys: NDArray[np.void]
@@ -109,7 +108,7 @@ class NearTurns(Struct, frozen=True):
     tokens_share: float = WEIGHTS.maxsim
     query: str = ""
     familiar: str = ""
-    all_cosines: Callable[[], Matrix] | None = None
+    all_cosines: Matrix | None = None
 
     def nearest(self, count: int) -> list[int]:
         """Return the ids of about the `count` nearest turns, best first."""
@@ -189,8 +188,8 @@ class NearTurns(Struct, frozen=True):
         return asked[there].tolist(), extents
 
     def _cosines(self, places: NDArray[np.intp]) -> Matrix:
-        if self.all_cosines:
-            return self.all_cosines()[places]
+        if self.all_cosines is not None:
+            return self.all_cosines[places]
         return _cosines(self.rows[places], self.questions)
 
     def _nearest_sketches(self, count: int) -> NDArray[np.intp]:
@@ -235,15 +234,9 @@ class TurnVectors:
         if encoding.tokens is not None:
             file = self._tokens(embedder, encoding.tokens.shape[1])
             tokens = file.load(_last_token_row(found[0], len(found[0])))
-        is_exact = len(found[0]) <= EXACT_ROWS
-        return NearTurns(
-            *found,
-            encoding.pooled,
-            embedder.spec,
-            tokens=tokens,
-            asked=encoding,
-            all_cosines=cache(lambda: _cosines(found[1], encoding.pooled)) if is_exact else None,
-        )
+        (keys, rows), pooled, spec = found, encoding.pooled, embedder.spec
+        every = _cosines(rows, pooled) if len(rows) <= EXACT_ROWS else None
+        return NearTurns(keys, rows, pooled, spec, tokens=tokens, asked=encoding, all_cosines=every)
 
     def embed(
         self,
