@@ -1,6 +1,6 @@
 """An agent with a memory: its model searches a familiar's memory and proposes what to add.
 
-    pip install 'familiar-memory[mcp]'
+    pip install -c constraints.txt ".[mcp]"  # in a copy of the repository
     familiar init ada --template companion
     export MODEL_URL=http://127.0.0.1:11434/v1 MODEL=qwen3
     python agent_with_memory.py ada "When do we deploy?"

@@ -12,7 +12,13 @@ from familiar_cli.base.errors import ConflictError, RefusedError, UnsafePathErro
 from familiar_cli.base.text import counted, fold, one_line, sha256_of, unified
 from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
 from familiar_cli.imports.import_plan import Effects, FileToWrite, ImportPlan, ImportReport
-from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, book_settings
+from familiar_cli.imports.lorebook import (
+    DEFAULTS,
+    Lorebook,
+    LoreEntry,
+    book_settings,
+    frame_as_world,
+)
 from familiar_cli.imports.lorebook_shelf import (
     BookRecord,
     BookSettings,
@@ -288,8 +294,11 @@ class _Draft:
         whole = book.digest
         if record and record.digest == whole and record.outer == book.outer:
             return book_id
+        frame = book.frame
+        if record and (record.shape, book.shape) == ("book", "worldinfo"):  # which has fewer
+            frame = {**frame_as_world(record.frame), **frame}
         if record and (book_settings(record.frame), record.outer) != (
-            book_settings(book.frame),
+            book_settings(frame),
             book.outer,
         ):
             self.changed.append("the book's own settings")
@@ -298,7 +307,7 @@ class _Draft:
             shape=book.shape,
             source=book.source,
             digest=whole,
-            frame=book.frame,
+            frame=frame,
             outer=book.outer,
             unreadable=book.unreadable,
         )

@@ -368,6 +368,7 @@ def _is_problem(file: FileReport) -> bool:
 
 
 _MOST_NAMES: Final = 8
+_MAKING: Final = frozenset({"folder", "export", "card", "persona"})  # they tell the familiar
 
 
 def import_page(items: Sequence[ImportItem], *, dry_run: bool) -> PagePart:
@@ -375,7 +376,9 @@ def import_page(items: Sequence[ImportItem], *, dry_run: bool) -> PagePart:
     parts: list[PagePart] = []
     for item in items:
         if item.done:
-            parts.append(plain(f"{one_line(item.path.name)}: {item.title}"))
+            is_into = len(items) > 1 and item.familiar and item.kind not in _MAKING
+            into = f", into {item.familiar}" if is_into else ""
+            parts.append(plain(f"{one_line(item.path.name)}: {item.title}{into}"))
             parts += [_done_page(done, dry_run=dry_run) for done in item.done]
     return Stack(*parts)
 

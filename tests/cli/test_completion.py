@@ -41,6 +41,7 @@ def ada(tmp_path):
     root = live(**{"notes": "---\npinned: true\n---\n# N\n", "topics/tea": "# T\n"})
     (root / "memory" / "people").mkdir()
     (root / "memory" / "people" / "cli-bob.md").write_text("# Bob\n", "utf-8")
+    (root / "memory" / "people" / "_aliases.json").write_text("{}", "utf-8")
     with closing(HistoryStore(root / "history.db")) as history:
         history.append("harbour", "user", "Hello there", author=Author("discord", "42", "", "Anna"))
         history.append(
@@ -68,6 +69,7 @@ OFFERED = {
     "memory ls --familiar a": ["ada"],
     "ask Hello --channel h": ["harbour"],
     "channel show ": ["dm-42", "harbour"],
+    "people show _": [],
     "people show d": ["discord-7", "discord-42"],
     "people merge cli-bob ": ["discord-7", "discord-42", "cli-bob"],
     "ask Hello --as discord:4": ["discord:42"],

@@ -143,6 +143,7 @@ def test_a_directory_is_what_its_files_are(familiar, tmp_path) -> None:
     assert (familiar / "memory" / "topics" / "tea.md").read_text("utf-8") == "# Tea\n"
     assert not list((familiar / "memory").rglob("app.json"))
     assert found["items"][1]["familiar"] == "yuzu"  # the one that was made beside it
+    assert "a.jsonl: a chat (SillyTavern), into yuzu" in run("import", str(tmp_path / name)).stdout
 
 
 def test_what_is_left_out_of_a_directory_is_named_and_damage_is_an_error(familiar, tmp_path):

@@ -285,6 +285,16 @@ def test_a_group_chat_is_a_channel_of_each_member(full) -> None:
     }
 
 
+def test_a_cards_book_keeps_what_its_world_cannot_say(folder) -> None:
+    book = {"name": "Eldoria", "scan_depth": 7, "extensions": {}, "entries": [book_entry("Elm")]}
+    folder.character("Mira", character_book=book, extensions={"world": "Eldoria"})
+    folder.world("Eldoria", "Elm", "Oak")
+    found(folder)
+    exported = json.loads(run("card", "export", "--format", "json").stdout)
+    made = exported["data"]["character_book"]
+    assert (made["name"], made["scan_depth"], len(made["entries"])) == ("Eldoria", 7, 2)
+
+
 def test_lines_of_a_person_who_was_forgotten_are_named(full) -> None:
     found(full, code=7)
     assert run("people", "forget", "Old Tom", "--familiar", "mira", "--yes").exit_code == 0

@@ -28,6 +28,12 @@ def test_it_prints_the_place_the_score_and_the_words(memory) -> None:
     assert lines[1:] == ["    Alice likes green tea in the morning."]
 
 
+def test_another_section_around_the_best_line_keeps_its_heading(memory) -> None:
+    (memory / "bo.md").write_text("# Bo\n\n## Aliases\n\n- Bob\n\n## Facts\n\n- likes figs\n")
+    lines = [line.strip() for line in run("search", "figs").stdout.splitlines() if line.strip()]
+    assert lines[1:] == ["## Facts", "- likes figs", "# Bo", "## Aliases", "- Bob"]
+
+
 def test_the_best_line_comes_first_and_words_are_marked_not_lines(memory, monkeypatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -130,8 +130,10 @@ def _paths(ctx: typer.Context) -> Values:
 
 
 def _below(familiar: Familiar, directory: str = "") -> list[str]:
+    from familiar_cli.store.memory.layout import ALIASES_JSON
+
     files = familiar.memory.walk(directory, missing_ok=True).files
-    return [entry.rel_path for entry in files if not entry.is_dir]
+    return [one.rel_path for one in files if not one.is_dir and one.rel_path != ALIASES_JSON]
 
 
 def _directories(ctx: typer.Context) -> Values:
