@@ -79,12 +79,33 @@ def insert_turn(connection: sqlite3.Connection, turn: Turn, message_id: str = ""
         )
     if find_message(connection, turn.channel_id, message_id):
         message_id = _qualified_id(message_id, turn.author)
+    turn = replace(turn, author=_with_name(connection, turn.channel_id, turn.author))
     turn = replace(turn, id=connection.execute(INSERT, to_row(turn)).lastrowid or 0)
     note_id(connection, turn.channel_id, message_id, turn.id)
     if turn.reply_to is not None:
         connection.execute("INSERT INTO replies VALUES (?, ?)", (turn.id, turn.reply_to))
         selection.inherit_privacy(connection, turn.id, turn.reply_to)
     return replace(turn, one_to_one=selection.only_speaker_at(connection, turn.id))
+
+
+# Not of an owner, whose name is a setting, nor one last used before others came into the channel.
+_NAME_BEFORE: Final = """SELECT author_username, author_display_name
+    FROM speakers JOIN turns ON turns.id = last_id
+    WHERE speakers.channel_id = ?1 AND speakers.author_platform = ?2
+    AND speakers.author_user_id = ?3 AND (?2, ?3) NOT IN owners AND (last_id NOT IN
+        (SELECT turn_id FROM one_to_one) OR (SELECT platform FROM only_speakers
+        WHERE only_speakers.channel_id = ?1) IS NOT NULL)"""
+
+
+def _with_name(
+    connection: sqlite3.Connection, channel_id: str, author: Author | None
+) -> Author | None:
+    """Return an author without a name with the one that they last had in the channel."""
+    if author is None or author.display_name or author.username:
+        return author
+    values = (pack(channel_id), pack(author.platform), pack(author.user_id))
+    names = connection.execute(_NAME_BEFORE, values).fetchone()
+    return to_author((*values[1:], *names)) if names else author
 
 
 def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, turn_id: int) -> None:
@@ -195,20 +216,23 @@ _SHARED: Final = 200  # turns of a parent searched for people
 _NEWEST_REPLIES: Final = 2000  # turns searched for a reply
 _WHO: Final = "author_platform, author_user_id, author_username, author_display_name"
 
-# A person's name is the one of their last turn.
 _MOST_ALONE: Final = 2  # people who may have spoken in a channel before others came
 RECENT: Final = f"""SELECT {SELECTED} FROM (
         SELECT last_id FROM speakers WHERE channel_id = ? AND turns ORDER BY last_id DESC LIMIT ?
     ) JOIN turns ON turns.id = last_id ORDER BY last_id DESC"""  # noqa: S608  # our own names
 
-# `is_private` is an SQL function. People who spoke only in private have no names.
+# `is_private` is an SQL function. A person's name is the last one that they used outside private
+# conversations.
 _ALL: Final = """SELECT person.author_platform, person.author_user_id, named.author_username,
         named.author_display_name, counted, latest.at_ms FROM (
-        SELECT author_platform, author_user_id, sum(turns) AS counted, max(last_id) AS last,
-            max(CASE WHEN NOT is_private(channel_id, platform, user_id) THEN last_id END)
+        SELECT speakers.author_platform, speakers.author_user_id, sum(turns) AS counted,
+            max(last_id) AS last,
+            max(CASE WHEN coalesce(author_display_name, author_username) IS NOT NULL
+            AND NOT is_private(speakers.channel_id, platform, user_id) THEN last_id END)
             AS last_public FROM speakers LEFT JOIN one_to_one ON turn_id = last_id
-        WHERE turns AND channel_id NOT IN (SELECT channel_id FROM channels_set_aside)
-        GROUP BY author_platform, author_user_id
+            JOIN turns AS said ON said.id = last_id
+        WHERE turns AND speakers.channel_id NOT IN (SELECT channel_id FROM channels_set_aside)
+        GROUP BY speakers.author_platform, speakers.author_user_id
     ) AS person JOIN turns AS latest ON latest.id = last
     LEFT JOIN turns AS named ON named.id = last_public ORDER BY last DESC"""
 

@@ -49,6 +49,21 @@ def test_a_person_is_called_what_they_were_called_last(store) -> None:
     assert store.recent_distinct_authors("cli", 5, viewer=OWNER) == [renamed]
 
 
+def test_a_known_name_stays_where_none_is_sent(store) -> None:
+    unnamed = Author("discord", "anna")
+    store.append("hall", "user", "hi", author=ANNA)
+    assert store.append("hall", "user", "hi", author=unnamed).author == ANNA
+    store.append("harbour", "user", "hi", author=unnamed)  # newer, and never named there
+    assert [one.author for one in store.speakers(OWNER)] == [ANNA]
+
+
+def test_a_name_used_in_private_is_not_told_to_those_who_come(store) -> None:
+    for who in (ANNA, BO):
+        store.append("hall", "user", "hi", author=who)
+    unnamed = Author("discord", "anna")
+    assert store.append("hall", "user", "hi", author=unnamed).author == unnamed
+
+
 def test_turns_are_counted_over_all_channels(store) -> None:
     for channel in ("cli", "harbour", "cli"):
         last = store.append(channel, "user", "hi", author=ANNA)
