@@ -612,13 +612,16 @@ class _Filler(Struct):
         return True
 
     def _take_line(self, frame: int, piece: Excerpt) -> None:
-        wanted = [] if self._has(piece) else [piece]
+        known = self.open.get(piece.source)
+        wanted = [] if known and piece.place in known.places else [piece]
         before = _needed_before(piece)
-        if before and not self._has_turn(before):
+        if before and not (known and any(p.start == before.start for p in known.pieces)):
             parts = _parts_of(replace(before, score=1.0), self.query)
             best = max(parts, key=lambda part: part.score)
             wanted.insert(0, self._shorten_piece(replace(best, score=before.score)))
-        frame += self._gap_cost(piece)
+        # A mark stands for what is left out beside it.
+        has_gap = known and not any(_is_next(piece, other) for other in known.pieces)
+        frame += self._line_cost(_GAP) if has_gap else 0
         cost = frame + sum(self._line_cost(p.text) for p in wanted)
         self.lacks_room = self.lacks_room or cost > self.room
         if cost > self.room and len(wanted) > 1:
@@ -639,13 +642,6 @@ class _Filler(Struct):
     def _line_cost(self, text: str) -> int:
         return self.counter.count(f"{text}\n")
 
-    def _gap_cost(self, piece: Excerpt) -> int:
-        """Return the cost of the mark for what is left out beside a piece."""
-        taken = self.open.get(piece.source)
-        if taken is None or any(_is_next(piece, other) for other in taken.pieces):
-            return 0
-        return self._line_cost(_GAP)
-
     def _pay(self, piece: Excerpt, cost: int) -> _Open:
         self.room -= cost
         self.spent[piece.is_turn] += cost
@@ -654,15 +650,6 @@ class _Filler(Struct):
         self.groups.add(self.sources[piece.source].group)
         taken.add(piece)
         return taken
-
-    def _has(self, piece: Excerpt) -> bool:
-        taken = self.open.get(piece.source)
-        return taken is not None and piece.place in taken.places
-
-    def _has_turn(self, piece: Excerpt) -> bool:
-        """Tell whether a piece of the same turn or line is already taken."""
-        taken = self.open.get(piece.source)
-        return taken is not None and any(p.start == piece.start for p in taken.pieces)
 
     def _note(self, facts: Iterable[Fact]) -> None:
         for fact in facts:

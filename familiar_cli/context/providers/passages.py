@@ -109,6 +109,12 @@ class PartlyHiddenFile(Struct, frozen=True):
         """All that is shown of it."""
         return self.between(0, len(self.text))
 
+    def lines_of(self, start: int, end: int) -> str:
+        """Return the text from `start` to the end of the line: a long one cites at its end."""
+        last = self.text.find("\n", max(start, end - 1))
+        end = last if last >= 0 else len(self.text)
+        return memory_lines.shown_between(self.text, start, end, self.private)
+
 
 class Whole(Struct, frozen=True):
     """The visible text of a file.
@@ -260,7 +266,8 @@ class Gatherer(Struct):
     pieces: list[Excerpt] = field(default_factory=list)
     sources: dict[str, PieceSource] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    _files: dict[str, _File] = field(default_factory=dict)
+    _files: dict[str, PartlyHiddenFile] = field(default_factory=dict)
+    _headings: dict[str, str] = field(default_factory=dict)  # that a passage's label names
     _chars: int = 0
 
     def __call__(self, hit: Hit, text: str, private: Spans) -> bool | None:
@@ -270,22 +277,21 @@ class Gatherer(Struct):
             return None
         file = self._files.get(hit.rel_path)
         if file is None:
-            file = self._files[hit.rel_path] = _File(self.sight.of(hit.rel_path, text, private))
-        seen = file.seen
-        shown = _below_title(seen.between(hit.char_start, hit.char_end), hit.title)
+            file = self._files[hit.rel_path] = self.sight.of(hit.rel_path, text, private)
+        shown = _below_title(file.between(hit.char_start, hit.char_end), hit.title)
         why_not = (
-            seen.why_not
-            or seen.reason_at(hit.best_start)
-            or self._hidden_alone(seen, shown)
+            file.why_not
+            or file.reason_at(hit.best_start)
+            or self._hidden_alone(file, shown)
             or self._is_there(hit, shown)
         )
         if why_not:
             self.refused.setdefault(hit.rel_path, why_not)
             return False
         if is_new:
-            self.sources[hit.rel_path] = self._source(hit, seen)
-            file.heading = hit.heading
-        if hit.heading == file.heading:
+            self.sources[hit.rel_path] = self._source(hit, file)
+            self._headings[hit.rel_path] = hit.heading
+        if hit.heading == self._headings.get(hit.rel_path, ""):
             shown = below_heading(shown, hit.heading)
         piece = self._piece(hit, file, shown)
         self.pieces.append(piece)
@@ -302,7 +308,7 @@ class Gatherer(Struct):
             if whole.why_not:
                 self.refused.setdefault(rel_path, whole.why_not)
                 continue
-            self._files.setdefault(rel_path, _File(self.sight.of(rel_path, text)))
+            self._files.setdefault(rel_path, self.sight.of(rel_path, text))
             known = self.sources.get(rel_path)
             self.sources[rel_path] = PieceSource(
                 key=rel_path,
@@ -333,13 +339,17 @@ class Gatherer(Struct):
         key = packed.source.key
         file = self._files[key]
         first, last = packed.pieces[0].start, packed.pieces[-1].end
-        text, viewer = file.seen.text, self.sight.viewer
+        text, private = file.text, file.private
         ends = (first, last) if packed.is_cut else (0, len(text))
+        first, last = (
+            visible_lines.line_for(text, place, self.sight.viewer, private=private)
+            for place in ends
+        )
         return replace(
             packed.passage(),
             rel_path=key,
-            lines=(file.line_at(ends[0], viewer), file.line_at(ends[1], viewer)),
-            sha256=file.sha256,
+            lines=(first, last),
+            sha256=sha256_of(visible_lines.without_spans(text, private)),
             is_cut=packed.is_cut,
             whole_tokens=packed.source.size_tokens if packed.is_cut else 0,
             place=partial(self.sight.place, rel_path=key, text=text),
@@ -348,7 +358,7 @@ class Gatherer(Struct):
     def settings_of(self, rel_path: str) -> LoreSettings | None:
         """Return the settings of a collected lore entry, if a book has any."""
         file = self._files.get(rel_path)
-        return self.sight.settings_of(rel_path, file.seen.text) if file else None
+        return self.sight.settings_of(rel_path, file.text) if file else None
 
     def _hidden_alone(self, seen: PartlyHiddenFile, shown: str) -> str:
         """Return why a hit is rejected if all its matching words are hidden."""
@@ -379,7 +389,7 @@ class Gatherer(Struct):
         """Return the visible text of a file, with its speakers written as in past turns."""
         return _BOLD_SPEAKER.sub(r"\1:", self.sight.words(rel_path, shown))
 
-    def _piece(self, hit: Hit, file: _File, shown: str) -> Excerpt:
+    def _piece(self, hit: Hit, file: PartlyHiddenFile, shown: str) -> Excerpt:
         signals = hit.signals
         return Excerpt(
             source=hit.rel_path,
@@ -411,38 +421,6 @@ class Gatherer(Struct):
             day=hit.day or (period.first.isoformat() if period else ""),
             facts=_facts_in(seen, self.sight) if whole and not is_lore else (),
         )
-
-
-class _File(Struct):
-    """A file with matches.
-
-    Args:
-        seen: Its visible parts.
-        heading: The headings above its best line, which its passage's label names.
-    """
-
-    seen: PartlyHiddenFile
-    heading: str = ""
-    _sha256: str = ""
-
-    @property
-    def sha256(self) -> str:
-        """The hash of what the viewer sees of it, computed once."""
-        if not self._sha256:
-            shown = visible_lines.without_spans(self.seen.text, self.seen.private)
-            self._sha256 = sha256_of(shown)
-        return self._sha256
-
-    def line_at(self, place: int, viewer: Viewer) -> int:
-        """Return the number of the line at a character; see `visible_lines.line_for`."""
-        return visible_lines.line_for(self.seen.text, place, viewer, private=self.seen.private)
-
-    def lines_of(self, start: int, end: int) -> str:
-        """Return the text from `start` to the end of the line: a long one cites at its end."""
-        text = self.seen.text
-        last = text.find("\n", max(start, end - 1))
-        end = last if last >= 0 else len(text)
-        return memory_lines.shown_between(text, start, end, self.seen.private)
 
 
 def _facts_in(seen: PartlyHiddenFile, sight: Sight) -> tuple[Fact, ...]:

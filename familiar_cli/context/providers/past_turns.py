@@ -68,10 +68,6 @@ class Recall(Struct, frozen=True):
         """Return the source that holds a turn; None if it was not found."""
         return next((piece.source for piece in self.pieces if turn_id in piece.turns), None)
 
-    def why_not(self, turn_id: int) -> str | None:
-        """Return why a turn was not found; None: another provider knows."""
-        return self.why(turn_id)
-
     def passage(self, packed: PackedSource) -> Passage:
         """Return the packed part of a conversation as a passage."""
         turns = [turn for piece in packed.pieces for turn in piece.turns]

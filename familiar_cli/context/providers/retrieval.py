@@ -290,6 +290,7 @@ class Retrieval:
         self, gatherer: Gatherer, method: Wanted, request: ContextRequest, *, refresh: bool
     ) -> SearchOptions:
         whole = {path for path, piece in gatherer.loaded.items() if not piece.shortened}
+        before = self._before(request)
         return SearchOptions(
             k=_MOST_LINES,
             method=method,
@@ -298,7 +299,8 @@ class Retrieval:
             refresh=refresh,
             refresh_s=self._refresh_s,
             judge=gatherer,
-            naming=self._naming_texts(request),
+            # Names are searched for in the message and in the last turns before it.
+            naming=(request.query, *(fts.bounded_query(one.content) for one in before)),
             viewer=request.viewer,
         )
 
@@ -313,7 +315,7 @@ class Retrieval:
         is_last: bool,
     ) -> Candidates:
         opened = self.memory.finder.embedder
-        remarks = [_as_sentence(note) for note in result.notes]
+        remarks = [(note[:1].lower() + note[1:]).rstrip(".") for note in result.notes]
         if past.waiting > FEW_WAITING:
             waiting = counted(past.waiting, "turn")
             remarks.append(f"found by words alone until `familiar index build`: {waiting}")
@@ -385,11 +387,6 @@ class Retrieval:
             shown = self._shown_of(turns[: self.memory.recent_turns], request)
             self._heard = request, turns[:LAST_TURNS], shown
         return self._heard[1:]
-
-    def _naming_texts(self, request: ContextRequest) -> tuple[str, ...]:
-        """Return the message and the last turns before it, in which names are searched for."""
-        before = (fts.bounded_query(turn.content) for turn in self._before(request))
-        return (request.query, *before)
 
     def _filler(
         self, gatherer: Gatherer, past: Recall, request: ContextRequest
@@ -510,7 +507,7 @@ class Retrieval:
         past = self._past(request, query, ways[-1], gatherer)
         holder = past.source_of(subject.turn_id)
         if holder is None:
-            return past.why_not(subject.turn_id)
+            return past.why(subject.turn_id)
         filling = self._filler(gatherer, past, request)(most, room)
         taken = {t for packed in filling.passages for piece in packed.pieces for t in piece.turns}
         if subject.turn_id in taken:
@@ -613,10 +610,6 @@ def _left_out(filling: Filling, gatherer: Gatherer, rel_path: str) -> str:
     return (
         f"{why}; it is number {number} of the matches with score {best:.2f}; the best has {top:.2f}"
     )
-
-
-def _as_sentence(note: str) -> str:
-    return (note[:1].lower() + note[1:]).rstrip(".")
 
 
 def _is_hidden(rel_path: str) -> bool:

@@ -703,14 +703,10 @@ def _by_words(
         # Those that may not be found could hide all others from the first look.
         if len(result) >= DEPTH or depth > _LAST_LOOK:
             return result
-        if not _has_more(connection, match, oldest, depth):
+        more = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? AND rowid >= ? LIMIT 1 OFFSET ?"
+        if connection.execute(more, (match, oldest, depth)).fetchone() is None:
             return result
         depth *= _DEEPER
-
-
-def _has_more(connection: sqlite3.Connection, match: str, oldest: int, depth: int) -> bool:
-    sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? AND rowid >= ? LIMIT 1 OFFSET ?"
-    return connection.execute(sql, (match, oldest, depth)).fetchone() is not None
 
 
 def _by_meaning(

@@ -353,17 +353,15 @@ def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> Abst
 def query_coverage(text: str, query: str) -> float:
     """Return the share of the content words of `query` that occur in `text` in the same form."""
     targets, held = fts.content_words(query), _words_held(text)
-    position = sum(word in held or _is_in_run(word, text) for word in targets)
+    position = sum(
+        word in held or (fts.is_unspaced(word) and word in fold_word(text)) for word in targets
+    )
     return position / len(targets) if targets else 0.0
 
 
 @lru_cache(maxsize=2048)  # a memory's lines are found again, by one question after another
 def _words_held(text: str) -> frozenset[str]:
     return frozenset(fts.words(text))
-
-
-def _is_in_run(word: str, text: str) -> bool:
-    return fts.is_unspaced(word) and word in fold_word(text)
 
 
 UNKNOWN_AGE_DAYS: Final = 143.0  # at which recency is a half
@@ -439,11 +437,10 @@ class _Writer:
         self._query = query
         self._options = options
         self._texts: dict[str, str | None] = {}
-        self.hidden = cache(self._hidden_spans)
+        self.hidden = cache(
+            lambda rel_path: private_spans(self.text_of(rel_path) or "", options.viewer, rel_path)
+        )
         self._coming, self._lines = iter(ranked), dict[int, _Line]()
-
-    def _hidden_spans(self, rel_path: str) -> list[tuple[int, int]]:
-        return private_spans(self.text_of(rel_path) or "", self._options.viewer, rel_path)
 
     def _line(self, line_id: int) -> _Line:
         """Return a line; those that come next are read with it."""
@@ -452,11 +449,6 @@ class _Writer:
             for id_, start, end, *words in rows_among(self._connection, select, coming):
                 self._lines[id_] = _Line(CharRange(start, end), *words)
         return self._lines[line_id]
-
-    def _passage(self, scored: Scored) -> CharRange:
-        """Return the place of the best passage of a line."""
-        select = "SELECT char_start, char_end FROM chunks WHERE id = ?"
-        return CharRange(*self._connection.execute(select, (scored.passage,)).fetchone())
 
     def hit(self, scored: Scored, file: _File, score: float) -> Hit:
         line, text = self._line(scored.line.id), self.text_of(file.rel_path)
@@ -468,9 +460,10 @@ class _Writer:
             line = _without_gap(line, text)
         place = line.place
         if not self._options.lines:
-            passage = self._passage(scored)
+            select = "SELECT char_start, char_end FROM chunks WHERE id = ?"
+            row = self._connection.execute(select, (scored.passage,)).fetchone()
             hidden, most = self.hidden(file.rel_path), self._options.snippet_tokens
-            place = _choose_visible(text, line.place, passage, hidden, most)
+            place = _choose_visible(text, line.place, CharRange(*row), hidden, most)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
         seen = shown_between(text, *place, self.hidden(file.rel_path))

@@ -317,10 +317,6 @@ class SeenParts(Struct, frozen=True):
         best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
         return dict(best[:DEPTH])
 
-    def sees_piece(self, id_: int) -> bool:
-        """Tell whether a piece is visible."""
-        return id_ >= len(self.pieces) or not self.pieces[id_]
-
 
 SEEN_FILE: Final = "is_seen_file({row})"  # functions of SQL that `seen_parts` defines
 SEEN_PIECE: Final = "is_seen_piece({row})"
@@ -358,10 +354,11 @@ def seen_parts(connection: sqlite3.Connection, viewer: Viewer) -> SeenParts | No
         "passages_fts": fts.Visible(passages, in_passages, seen_piece),
         "lines_fts": fts.Visible(lines, in_lines, seen_piece),
     }
-    parts = SeenParts(hidden, pieces, tables)
     connection.create_function("is_seen_file", 1, lambda id_: id_ not in hidden)
-    connection.create_function("is_seen_piece", 1, parts.sees_piece)
-    return parts
+    connection.create_function(
+        "is_seen_piece", 1, lambda id_: id_ >= len(pieces) or not pieces[id_]
+    )
+    return SeenParts(hidden, pieces, tables)
 
 
 class Pieces:

@@ -243,7 +243,8 @@ class _IndexQuery(Struct):
 
             spec, near = meaning.embedder.spec, meaning.cosines
             lines = parts_of_pieces(candidates)
-            made_of = _passages_of(pieces, lines)
+            ids = rank.distinct_ids(lines.all_parts()).tolist()  # of the passages that hold them
+            made_of = parts_of_pieces(pieces.among(ids))
             cosines = _cosines_of(near, lines, made_of)
             maxsim = token_vectors.token_nearness(
                 pieces,
@@ -418,11 +419,6 @@ class _IndexQuery(Struct):
             self.notes.append(f"Searched by words only: {pieces} without a vector")
             self.hint = self.hint or "familiar index build"
         return waiting
-
-
-def _passages_of(pieces: Pieces, lines: PieceParts) -> PieceParts:
-    """Return the passages that contain some of `lines`."""
-    return parts_of_pieces(pieces.among(rank.distinct_ids(lines.all_parts()).tolist()))
 
 
 def _cosines_of(near: Cosines, lines: PieceParts, passages: PieceParts) -> dict[int, float]:
