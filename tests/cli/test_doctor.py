@@ -6,12 +6,17 @@ import json
 import os
 import sys
 import threading
+from contextlib import closing
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from familiar_cli.base.times.clock import now
 from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.journal.repository import Repository
 from familiar_cli.store.memory.store.store import hold_lock
+from tests.support.forging import commit_of
 from tests.support.world import data, home, live, run
 
 
@@ -102,6 +107,21 @@ def test_the_settings_of_the_home_and_of_channels_are_checked_too() -> None:
         path.write_text(text)
     wrong = [c["detail"] for c in data("doctor", code=7)["checks"] if c["verdict"] == "fail"]
     assert ["me.toml" in wrong[0], "a.toml" in wrong[1]] == [True, True]
+
+
+def test_a_clock_that_is_ahead_of_another_machines_is_told() -> None:
+    root = live("ada")
+    run("memory", "write", "topics/a.md", "x")
+    with closing(Repository(str(root / "journal.git"))) as journal:
+        head = journal.head()
+        earlier = commit_of(journal.commit(head).tree, [head])  # of 2023
+        journal.objects.write([earlier])
+        journal.set_head(earlier.id)
+    with closing(HistoryStore(root / "history.db")) as history:
+        history.append("cli", "user", "Hello", at=now() + timedelta(days=400))
+    told = [c["detail"] for c in data("doctor")["checks"] if c["name"] == "clock"]
+    assert "with a time in the future" in told[0]
+    assert "comes before one of mallory at 2023-" in told[1]
 
 
 def test_failures_end_with_7_and_name_what_failed() -> None:

@@ -493,17 +493,18 @@ def traces(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def clock(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Check that nothing was stored with a time that lies in the future."""
+    """Check that no time lies in the future, and that the clocks of machines agree."""
     from familiar_cli.actions.health.job_schedule import read_jobs, read_state
+    from familiar_cli.actions.share.sync_decisions import clock_findings
     from familiar_cli.store.passes import Failures
 
     times: list[tuple[str, datetime]] = []
-    with Familiar(target.paths) as opened:
+    with Familiar(target.paths) as opened, closing(opened.journal.repository):
         for job in read_jobs(opened):
             last = read_state(opened, job).last or job.added
             times.append((f"the last run of job {job.id!r}", parse_iso(last)))
-        if newest := opened.history.last_turn():
-            times.append((f"turn {newest.id}", newest.at))
+        for finding in clock_findings(opened):
+            yield warn(finding, "Check the clock of each machine.")
     times += [
         (f"the failure of `{failure.command}`", parse_iso(failure.at))
         for failure in Failures(target.paths.failures).all()

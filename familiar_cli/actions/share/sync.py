@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from familiar_cli.actions.share.sync_decisions import (
     WAITING,
     PendingDecisions,
+    clock_findings,
     participants_of,
     pending_decisions,
     remotes_of,
@@ -296,6 +297,8 @@ def _sync_all(
                 outcomes.append(synced)
                 if not how.dry_run:
                     _record_sync(familiar, synced)
+        for finding in clock_findings(familiar):
+            familiar.tell(f"{finding}: check the clock of each machine")
     finally:
         familiar.journal.repository.close()
     conflicts = tuple(conflicts_in(familiar.memory))

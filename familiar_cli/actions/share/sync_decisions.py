@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
@@ -20,8 +24,10 @@ from familiar_cli.base.errors import (
 )
 from familiar_cli.base.files import is_plain
 from familiar_cli.base.text import counted, sha256_of, typed, unified
+from familiar_cli.base.times.clock import elapsed_s, iso
 from familiar_cli.store.history.attachments import stored_pictures
 from familiar_cli.store.journal.edits import too_large_files
+from familiar_cli.store.journal.repository import walk_ancestors
 from familiar_cli.store.memory.layout import CONFLICTS_LIST
 from familiar_cli.store.memory.merge.files import Conflict, conflicts_in, list_text
 from familiar_cli.store.memory.store.files import MISSING, MOST_RECORDED_BYTES
@@ -44,6 +50,31 @@ WAITING: Final = WaitMessages(
     "{who} is syncing this familiar; nothing was done",
     "Try again when it has finished.",
 )
+
+
+_LOOKED_AT: Final = 50  # newest changes whose times are compared
+_APART: Final = timedelta(hours=1)
+
+
+def clock_findings(familiar: Familiar) -> Iterator[str]:
+    """Yield why the clock of a machine seems to be wrong."""
+    latest = familiar.history.latest_turn()
+    if latest and elapsed_s(latest.at) == math.inf:
+        name = familiar.turn_names([latest.id])[latest.id]
+        yield f"turn {name} was stored with a time in the future, {iso(latest.at)}"
+    repository = familiar.journal.repository
+    head, read = repository.head() if repository.exists else None, repository.commit
+    with suppress(FamiliarError):
+        newest = walk_ancestors([head] if head else [], lambda id_: read(id_).parents)
+        for commit in map(read, islice(newest, _LOOKED_AT)):
+            for other in map(read, commit.parents):
+                if commit.instance != other.instance and other.time - commit.time > _APART:
+                    first, then = (
+                        f"{one.instance or familiar.instance.began} at {iso(one.time)}"
+                        for one in (other, commit)
+                    )
+                    yield f"a change of {first} comes before one of {then}"
+                    return
 
 
 class PendingDecisions(Struct, frozen=True):
