@@ -545,7 +545,8 @@ class _Room(Struct):
         if offered.fit is Fit.run and self.run_ended:
             return "a newer turn did not fit"
         if offered.fit in _QUEUES and _queue_of(offered) in self.queues_ended:
-            return f"one {_queue_words(offered)} it did not fit"
+            side = "after" if offered.fit is Fit.newest else "before"
+            return f"one {side} it did not fit"
         if self._layer_is_tighter(offered.layer):
             return f"layer {offered.layer} holds {self.limits[offered.layer]}"
         return f"the prompt holds {self.total}"
@@ -656,10 +657,6 @@ def _text_lines(text: str) -> Iterator[str]:
 def _overhead_tokens(offered: Contribution) -> int:
     """Return the overhead of a piece: a message, or its line in a shared one."""
     return JOINT_TOKENS if offered.place is PromptSpan.depth else MESSAGE_TOKENS
-
-
-def _queue_words(offered: Contribution) -> str:
-    return "after" if offered.fit is Fit.newest else "before"
 
 
 def _queue_of(offered: Contribution) -> tuple[Layer, int]:

@@ -135,7 +135,11 @@ class HistoryProvider:
         greeting.
         """
         turns = in_pairs(self._window(request))
-        pieces = [_turn_contribution(turn) for turn in turns if turn.content.strip()]
+        pieces = [
+            _text_contribution(turn.role, turn.content, f"history.{turn.source}", turn)
+            for turn in turns
+            if turn.content.strip()
+        ]
         if not turns and request.opening:
             pieces = [_text_contribution("assistant", request.opening, GREETING_SOURCE)]
         if self._beyond is None:
@@ -254,10 +258,6 @@ def _aside_contribution(
         place=place,
         depth=depth,
     )
-
-
-def _turn_contribution(turn: Turn) -> Contribution:
-    return _text_contribution(turn.role, turn.content, f"history.{turn.source}", turn)
 
 
 def _text_contribution(

@@ -159,17 +159,12 @@ class DeskProvider(Struct, eq=False):
     def _conflicts(self, seen: _VisibleFile, request: ContextRequest) -> Contribution | None:
         from familiar_cli.store.memory.merge.files import listed_conflicts  # noqa: PLC0415  # only where there is such a file
 
-        listed_ = [
-            _conflict_notice(one.path, [name for name in (one.ours, one.theirs) if name])
-            for one in listed_conflicts(seen.head.text)
-        ]
+        listed_ = []
+        for one in listed_conflicts(seen.head.text):
+            between = " / ".join(filter(None, (one.ours, one.theirs)))
+            listed_.append(f"- {one.path} ({between})" if between else f"- {one.path}")
         text = "\n".join([request.phrases.open_conflicts, *listed_])
         return _desk_piece(seen, listed_, [], text, CONFLICTS_PRIORITY)
-
-
-def _conflict_notice(path: str, machines: list[str]) -> str:
-    between = f" ({' / '.join(machines)})" if machines else ""
-    return f"- {path}{between}"
 
 
 def _item_line(item: DeskItem, phrases: Phrases) -> str:

@@ -215,13 +215,8 @@ def _set_withdrawn(history: HistoryStore, turn_ids: Iterable[int], value: int) -
     return changed
 
 
-def _shown_ids(connection: sqlite3.Connection, turn_ids: Collection[int]) -> set[int]:
-    sql = "SELECT id FROM shown WHERE id IN"
-    return {row[0] for row in rows_among(connection, sql, turn_ids)}
-
-
 def _check_shown(connection: sqlite3.Connection, turn_id: int) -> None:
-    if not _shown_ids(connection, (turn_id,)):
+    if not connection.execute("SELECT 1 FROM shown WHERE id = ?", (turn_id,)).fetchone():
         raise RefusedError(
             f"Turn {turn_id} was replaced or withdrawn by now; nothing was changed",
             hint="Run `familiar history show --all`.",

@@ -244,12 +244,8 @@ def _channels_condition(
     plain = [one for one in channels if isinstance(one, str) and "\0" not in one]
     odd = [one for one in channels if not isinstance(one, str) or "\0" in one]
     sql = "turns.channel_id IN (SELECT value FROM json_each(?)"
-    rest = f" OR turns.channel_id IN ({_placeholders(odd)})" if odd else ""
+    rest = f" OR turns.channel_id IN ({', '.join('?' * len(odd))})" if odd else ""
     return f"({sql}){rest})", [json.dumps(plain, ensure_ascii=False), *odd]
-
-
-def _placeholders(values: Collection[object]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _split_account(slug: str) -> tuple[str | bytes | None, str | bytes | None]:

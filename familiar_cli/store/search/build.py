@@ -243,7 +243,8 @@ class EmbeddingIndex:
         is_new = waiting <= BATCH and not schema.read_meta(connection, "model")
         if not waiting or not (is_new or has_vectors_of(connection, embedder)):
             return
-        after = _newest_with_vector(connection) if waiting > BATCH else 0
+        newest = "SELECT coalesce(max(id), 0) FROM chunks WHERE vector_seq > 0"
+        (after,) = connection.execute(newest).fetchone() if waiting > BATCH else (0,)
         if after and not any(_waiting_batches(connection, 1, after)):
             return
         if not _CORES.acquire(blocking=False):
@@ -525,11 +526,6 @@ def _is_little(stamps: Collection[FileStamp]) -> bool:
     return len(stamps) <= _FEW_FILES and sum(s.size_bytes for s in stamps) <= _FEW_BYTES
 
 
-def _newest_with_vector(connection: sqlite3.Connection) -> int:
-    newest = connection.execute("SELECT max(id) FROM chunks WHERE vector_seq > 0").fetchone()[0]
-    return int(newest or 0)
-
-
 def _waiting_batches(
     connection: sqlite3.Connection, total: int, after: int
 ) -> Iterator[dict[bytes, tuple[str, list[int]]]]:
@@ -568,14 +564,14 @@ def _embed_batch(
     batch: dict[bytes, tuple[str, list[int]]],
     directory: Path,
 ) -> int:
-    from familiar_cli.store.search import rows, token_vectors, vectors
+    from familiar_cli.store.search import rows, token_vectors
     from familiar_cli.store.search.embedder import read_passages
 
     encoding = read_passages(embedder, [text for text, _ in batch.values()])
     # The rows are on disk before anything says where they are, so a crash loses a batch at most.
     extents = token_vectors.put_tokens(connection, directory, encoding)
     items = [
-        (vectors.encode_vector(row), *extent, id_)
+        (row.astype("<f4", copy=False).tobytes(), *extent, id_)
         for row, extent, (_, ids) in zip(encoding.pooled, extents, batch.values(), strict=True)
         for id_ in ids
     ]

@@ -491,8 +491,8 @@ class _Writer:
             file.is_same_instance,
             people=round(scored.people, 4),
             time=round(scored.time, 4),
-            maxsim_line=_round_or_none(scored.maxsim.line if scored.maxsim else None),
-            maxsim_passage=_round_or_none(scored.maxsim.passage if scored.maxsim else None),
+            maxsim_line=_round_or_none(scored.maxsim_line),
+            maxsim_passage=_round_or_none(scored.maxsim_passage),
         )
         return Hit(
             file.rel_path,

@@ -58,16 +58,6 @@ class Candidate(NamedTuple):  # thousands are made for one question, and a tuple
     rows_count: int | None
 
 
-class LineNearness(Struct, frozen=True):
-    """How near a line and its passage are to a question by the vectors of tokens.
-
-    Both are scaled among all lines that the question found: the best has 1, most have 0.
-    """
-
-    line: float
-    passage: float
-
-
 class Scored(Struct, frozen=True):
     """One line with its scores; `lexical`, `dense` and `cosine` are None where not known.
 
@@ -79,7 +69,9 @@ class Scored(Struct, frozen=True):
         relevance: Words and meaning together, who speaks, and when.
         people: The share of those whom the question names who speak in the file.
         time: How near in time it is to what the question asks for; 0 where it asks for no time.
-        maxsim: By the vectors of tokens; None where not known.
+        maxsim_line: How near the line is by the vectors of tokens, scaled among all lines that the
+            question found: the best has 1, most have 0; None where not known.
+        maxsim_passage: The same of its passage.
     """
 
     line: Candidate
@@ -91,7 +83,8 @@ class Scored(Struct, frozen=True):
     relevance: float
     people: float = 0.0
     time: float = 0.0
-    maxsim: LineNearness | None = None
+    maxsim_line: float | None = None
+    maxsim_passage: float | None = None
 
 
 def recency_score(age_days: float) -> float:
@@ -184,7 +177,6 @@ class Scorer:
     def explain(self, number: int, relevance: float) -> Scored:
         """Return the line with this number, and the parts of its relevance."""
         line = self.lines[number]
-        near = self._maxsim.get(line.id)
         passages = range(line.part_first, line.part_last)
         by_words, cosines = self._lexical.passages, self._cosines
         passage = max(passages, key=lambda p: (by_words.get(p, 0.0), cosines.get(p, 0.0)))
@@ -199,7 +191,7 @@ class Scorer:
             relevance,
             self._people.get(line.document_id, 0.0),
             self._times.get(line.id, 0.0),
-            LineNearness(*near) if near else None,
+            *self._maxsim.get(line.id, (None, None)),
         )
 
     def _without_tokens(self, line: Candidate, words: float) -> float:

@@ -271,11 +271,6 @@ def write_if_due(
     return True
 
 
-def encode_vector(row: Matrix) -> bytes:
-    """Encode a vector for SQLite: float32, little-endian."""
-    return row.astype("<f4", copy=False).tobytes()
-
-
 def _read_copied(connection: sqlite3.Connection, directory: Path) -> Records | None:
     """Return the vectors in the file; None if it is missing or unusable."""
     name, count = read_meta(connection, "matrix"), int(read_meta(connection, "matrix_rows") or 0)
