@@ -67,6 +67,11 @@ def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) 
     return cards.Card("v3", "template", data, raw, origin=f"template {template}")
 
 
+_KNOWN: Final = (
+    "the same card came from another file, which is kept as the original; `--overwrite` replaces it"
+)
+
+
 def plan_unpack(
     card: cards.Card, store: MemoryStore, *, overwrite: bool = False, keep_edits: bool = False
 ) -> import_plan.ImportPlan:
@@ -82,9 +87,13 @@ def plan_unpack(
     """
     book = _plan_book(card, store, overwrite=overwrite, force=overwrite and not keep_edits)
     files = _card_files(card, book_dir=book.directory)
+    is_known = not overwrite and _is_known_card(store, files)
+    if is_known:
+        files = {path: files[path] for path in files.keys() - set(cards.ORIGINALS)}
     there = {path: store.read_bytes(path) for path in files if store.exists(path)}
     same = {path for path, content in there.items() if _is_equal(path, content, files[path])}
-    same_card = (_original_name(card) if card.content else CARD_JSON) in same
+    original = _original_name(card)
+    same_card = (original if original in files else CARD_JSON) in same
     removed = () if same_card else _stale_files(store, files)
     overwritten = tuple(sorted(there.keys() - same))
     is_refused = (overwritten or removed or book.refusal) and not overwrite
@@ -110,12 +119,27 @@ def plan_unpack(
         kept_unmapped=of_card.kept_unmapped + _of_book(lore.report.kept_unmapped),
         warnings=(
             *card.warnings,
+            *((_KNOWN,) if is_known else ()),
             *_macro_warnings(card),
             *book.warnings,
             *_former_lore(store, book, same_card=same_card),
         ),
     )
     return import_plan.ImportPlan(report, (*written, *deleted, *lore.changes))
+
+
+def _is_known_card(store: MemoryStore, files: Mapping[str, bytes]) -> bool:
+    """Tell whether a memory has the same card from another file, such as its JSON or picture."""
+    originals = set(cards.ORIGINALS)
+    own = next((path for path in files if path in originals), "")
+    there = [path for path in originals if store.exists(path)]
+    if not there or (own in there and store.read_bytes(own) == files[own]):
+        return False
+    return set(_stale_files(store, files)) <= originals and all(
+        store.exists(path) and _is_equal(path, store.read_bytes(path), content)
+        for path, content in files.items()
+        if path not in originals
+    )
 
 
 def _macro_warnings(card: cards.Card) -> Iterator[str]:

@@ -423,8 +423,10 @@ def warnings_of(items: Sequence[ImportItem]) -> Iterator[str]:
         if item.left_out:
             left_out.setdefault(item.left_out, []).append(one_line(item.path.name))
     for reason, names in left_out.items():
-        verb = "were" if len(names) > 1 else "was"
-        yield f"{shorten_list(names, _MOST_NAMES)} {verb} left out: {reason}"
+        several = len(names) > 1
+        why = reason.replace("it is", "each is", 1) if several else reason
+        verb = "were" if several else "was"
+        yield f"{shorten_list(names, _MOST_NAMES)} {verb} left out: {why}"
     for item in items:
         for done in item.done:
             if isinstance(done, ImportedFolder):

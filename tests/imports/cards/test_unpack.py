@@ -168,6 +168,15 @@ def test_the_same_card_again_changes_nothing(home, value) -> None:
     assert stamps == {p: p.stat().st_mtime_ns for p in memory(home).rglob("*")}
 
 
+def test_the_same_card_from_another_file_changes_nothing_and_says_so(home) -> None:
+    first = make(home, v2())
+    for same in (png_card(v2()), json.dumps(v2(), indent=3).encode()):
+        made = make(home, same, origin="ilse.png")
+        assert (made.written, made.removed) == ((), ())
+        assert made.warnings[0].startswith("the same card came from another file")
+    assert files_below(memory(home)) >= set(first.written)
+
+
 def test_another_card_is_refused_and_names_what_differs(home) -> None:
     make(home, v2())
     before = (memory(home) / "self" / "description.md").read_bytes()
