@@ -67,9 +67,7 @@ def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) 
     return cards.Card("v3", "template", data, raw, origin=f"template {template}")
 
 
-_KNOWN: Final = (
-    "the same card came from another file, which is kept as the original; `--overwrite` replaces it"
-)
+_KNOWN: Final = "{!r} is the same card as the original, which is kept; `--overwrite` replaces it"
 
 
 def plan_unpack(
@@ -119,7 +117,7 @@ def plan_unpack(
         kept_unmapped=of_card.kept_unmapped + _of_book(lore.report.kept_unmapped),
         warnings=(
             *card.warnings,
-            *((_KNOWN,) if is_known else ()),
+            *((_KNOWN.format(card.origin or card.name),) if is_known else ()),
             *_macro_warnings(card),
             *book.warnings,
             *_former_lore(store, book, same_card=same_card),

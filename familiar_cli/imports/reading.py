@@ -27,7 +27,7 @@ from familiar_cli.imports.foreign_files import as_object, check_depth
 from familiar_cli.imports.formats.world_info import read_embedded
 from familiar_cli.imports.lorebook import Lorebook
 from familiar_cli.imports.lorebook_reading import check_size, is_of_card, not_a_lorebook
-from familiar_cli.imports.source import ForeignFile, Skip, as_source, first_object
+from familiar_cli.imports.source import DOCUMENTS, ForeignFile, Skip, as_source, first_object
 
 if TYPE_CHECKING:
     from familiar_cli.imports.contract import ForeignItem, Form, Format
@@ -245,11 +245,11 @@ def _describe(source: ForeignFile) -> str:
         return "empty"
     if source.shape == "archive":
         return "a zip archive"
-    if source.shape in ("binary", "picture"):
-        return "a binary file"
-    if re.match(rb"<(?:!doctype|html)", source.start, re.IGNORECASE):
-        return "a web page (export the chat as JSON or as plain text instead)"
-    return "text"
+    is_page = re.match(rb"<(?:!doctype|html)", source.start, re.IGNORECASE)
+    if is_page or source.start.startswith(DOCUMENTS):
+        kind = "a web page" if is_page else "a document"
+        return f"{kind} (save what it says as plain text, or export the chat as JSON instead)"
+    return "a binary file" if source.shape in ("binary", "picture") else "text"
 
 
 def chat_formats() -> list[str]:

@@ -207,11 +207,15 @@ def is_binary(start: bytes) -> bool:
     return len(_CONTROLS.findall(start)) * 50 > len(start)
 
 
+DOCUMENTS: Final = (b"%PDF-", b"{\\rtf")
+"""How files of PDF and RTF begin."""
+
 # In the order in which they are tried; anything else is text.
 _SHAPES: Final[tuple[tuple[Shape, Callable[[bytes], object]], ...]] = (
     ("empty", lambda start: not start),
     ("picture", lambda start: start.startswith(_PICTURES) or start[8:12] == b"WEBP"),
     ("archive", lambda start: start.startswith(b"PK\x03\x04")),
+    ("binary", lambda start: start.startswith(DOCUMENTS)),
     ("array", lambda start: _JSON.match(start) and start.startswith(b"[")),
     ("object", lambda start: start.startswith(b"{")),
     ("binary", is_binary),

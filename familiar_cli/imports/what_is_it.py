@@ -24,7 +24,7 @@ from familiar_cli.imports.contract import Form, Reading, Recognition, recognise
 from familiar_cli.imports.foreign_files import DamagedError, read_foreign
 from familiar_cli.imports.import_plan import EXPORT_MANIFEST
 from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
-from familiar_cli.imports.source import ForeignFile, as_source
+from familiar_cli.imports.source import DOCUMENTS, ForeignFile, as_source
 from familiar_cli.store.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
 
 Kind = Literal[
@@ -436,7 +436,8 @@ def why_unknown(path: Path) -> tuple[str, FamiliarError]:
 
 
 def _why_unknown(source: ForeignFile) -> FamiliarError:
-    is_whole = source.shape not in ("text", "empty") and source.suffix not in _CHATS
+    is_text = source.shape in ("text", "empty") or source.start.startswith(DOCUMENTS)
+    is_whole = not is_text and source.suffix not in _CHATS
     if is_whole and isinstance(source.card_file, FamiliarError):
         return source.card_file
     return describe_unknown(source)

@@ -420,3 +420,32 @@ def test_a_question_is_asked_again_and_its_end_refuses_the_file(tmp_path, monkey
     assert "'7' is none of 1 to 2" in ended.stderr
     assert "its question was not answered" in ended.stderr
     assert run("import", str(path), stdin="x\n2\n").exit_code == 0
+
+
+@each(
+    "argv",
+    [
+        ("import", ""),
+        ("import", "there.json", ""),
+        ("export", ""),
+        ("card", "export", "--out="),
+        ("card", "check", ""),
+        ("init", "x", "--from-card", ""),
+        ("--home", "", "list"),
+    ],
+)
+def test_an_empty_text_is_no_file_and_never_the_current_directory(
+    argv, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*argv)
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert "is empty; nothing was read or changed" in done.stderr
+
+
+def test_a_document_is_not_taken_for_text(tmp_path) -> None:
+    live("ada")
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\n")
+    told = run("import", str(tmp_path / "a.pdf")).stderr
+    assert "it is a document (save what it says as plain text" in told
+    assert "reads any text" not in told

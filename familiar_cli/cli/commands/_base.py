@@ -84,22 +84,52 @@ def _global_options() -> list[TyperOption]:
 
 
 def _check_values(ctx: Any, args: list[str], params: Sequence[Any]) -> None:  # noqa: ANN401
-    """Check that no option takes the next one as its value, as in `--html --json`.
+    """Check that no option takes the next one as its value, as in `--html --json`, or no file.
 
     Raises:
         UsageError: One would.
     """
     options = [p for p in params if p.param_type_name == "option"]
     names = {name for p in options for name in (*p.opts, *p.secondary_opts)}
-    with_value = {name for p in options if not p.is_flag for name in p.opts}
-    for before, word in pairwise(args):
+    with_value = {name: p for p in options if not p.is_flag for name in p.opts}
+    for before, word in pairwise((*args, "--")):
         if before == "--":
             return
+        option = with_value.get(before.removesuffix("=") if before.endswith("=") else before)
+        is_empty = before.endswith("=") or not word
+        if option and is_empty and _PLACE.search(option.metavar or ""):
+            _refuse_empty(ctx, option)
         if before in with_value and word in names:
             raise UsageError(
                 f"Option {before!r} requires a value, but {word!r} is an option",
                 hint=f"Run `{ctx.command_path} --help`.",
             )
+
+
+_PLACE = re.compile("FILE|DIR")
+
+
+def _refuse_empty(ctx: Any, param: Any) -> None:  # noqa: ANN401
+    """Refuse an empty text for a file or directory, which would mean the current one."""
+    name = param.opts[0] if param.param_type_name == "option" else param.metavar.strip("[].")
+    raise UsageError(
+        f"{name} is empty; nothing was read or changed",
+        hint=f"Run `{ctx.command_path} --help`.",
+    )
+
+
+def _check_places(ctx: Any, words: Sequence[str], params: Sequence[Any]) -> None:  # noqa: ANN401
+    """Check that no argument that names a file or directory is empty.
+
+    Raises:
+        UsageError: One is.
+    """
+    for param in params if "" in words else ():
+        value = ctx.params.get(param.name)
+        values = list(map(str, value if isinstance(value, list | tuple) else [value]))
+        is_empty = "" in values or ("." in values and "." not in words)
+        if is_empty and param.param_type_name == "argument" and _PLACE.search(param.metavar or ""):
+            _refuse_empty(ctx, param)
 
 
 def _options_first(args: list[str], params: Sequence[Any]) -> list[str]:
@@ -143,7 +173,10 @@ class FamiliarCommand(TyperCommand):
         if ctx.resilient_parsing:  # a shell completes the line
             return super().parse_args(ctx, args)
         _check_values(ctx, args, self.params)
-        return super().parse_args(ctx, _options_first(args, self.params))
+        words = tuple(args)  # the list is emptied
+        left = super().parse_args(ctx, _options_first(args, self.params))
+        _check_places(ctx, words, self.params)
+        return left
 
 
 class FamiliarGroup(TyperGroup):

@@ -173,7 +173,7 @@ def test_the_same_card_from_another_file_changes_nothing_and_says_so(home) -> No
     for same in (png_card(v2()), json.dumps(v2(), indent=3).encode()):
         made = make(home, same, origin="ilse.png")
         assert (made.written, made.removed) == ((), ())
-        assert made.warnings[0].startswith("the same card came from another file")
+        assert made.warnings[0].startswith("'ilse.png' is the same card as the original")
     assert files_below(memory(home)) >= set(first.written)
 
 
