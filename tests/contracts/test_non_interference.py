@@ -72,6 +72,12 @@ SECRET_PAGES = {
     APART: PUBLIC_PAGES[APART.replace("@all/", "")],
     APART.replace("@all/", ""): "# 2026-01-05, morning\n\nA quokka. <!-- turns {} -->\n",
     "significant/2026-01-02_quokka-day": "# Quokka day\n\nIt was one.\n",
+    "daily/2026-01-07": "# 2026-01-07\n\nA quokka. <!-- turns {} -->\n",
+    "digest/mid": "# Digest\n\nQuokkas. <!-- turns {} -->\n",
+}
+IMPORTED = {
+    "import-memories": ("daily/2026-01-08.md", "# 2026-01-08\n\nQuokkas all night.\n"),
+    "import": ("topics/garden.md", "# Garden\n\nThe quokkas live in the garden.\n"),
 }
 WORDS = (
     "zanzibar",
@@ -92,20 +98,22 @@ PATHS = (
     unicodedata.normalize("NFKD", "topics/ﬁle.md"),
     *("sessions/@all", "./sessions/@all", "sessions/./@all/", f"./{APART}.md"),
     "topics/ｚａｎｚｉｂａｒ.md",
+    *("daily/2026-01-07.md", "daily/2026-01-08.md", "digest/mid.md", "topics/garden.md"),
 )
 # Turn numbers, ids that are made at random, addresses, times and how long something took.
 MASKED = re.compile(
     "|".join(  # noqa: FLY002  # one line each
         (
-            r"[0-9a-f]{64}|[0-9a-f]{32}|discord-\d+-\w{4}|\b\w+-[0-9a-f]{4}:\d+|127\.0\.0\.1:\d+",
+            r"[0-9a-f]{64}|[0-9a-f]{32}|discord-\d+-\w{4}|\b\w+-[0-9a-f]{4}\b(?::\d+)?|127\.0\.0\.1:\d+",
             r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|\+00:00)?|\d\d:\d\d| *[\d.]+ ms",
             r"(?:turns?|_turn|turns:|after)[^\d\n]{0,5}\d+(?:-\d+)?|[\w-]*/(?:less|with)\b",
             r"just now|\d+ minutes? ago",
-            r"(?<=created\":) ?\d+|(?<=created_at\":)\d+|chatcmpl-[\w-]+|resp_\d+",
+            r"(?<=created\":) ?\d+|(?<=created_at\":)\d+|chatcmpl-[\w-]+|(?:resp|msg)_\d+",
             r"mcp-\w+-[0-9a-f]{16}|serve-\d{8}-[0-9a-f]{8}",
-            r"[\w{}=\", /.]*(?:seconds|created|bytes)[^\n]*",
+            r"^[\w{}=\", /.]*(?:seconds|created|bytes)[\w{}=\", /.]* [\d.e+-]+$",
         )
-    )
+    ),
+    re.MULTILINE,
 )
 
 
@@ -139,6 +147,11 @@ def build(path, monkeypatch, *, secret: bool) -> Familiar:
         known = {"own": own.id, "dm": dm.id, "mark": mark, "owners": OWNERS_MARK}
         for stem, text in MIXED_PAGES.items():
             run("memory", "write", f"{stem}.md", text.format(**known))
+        for command, (name, text) in IMPORTED.items():
+            file = path.parent / command / name
+            file.parent.mkdir(parents=True)
+            file.write_text(text, "utf-8")
+            assert run(command, str(path.parent / command)).exit_code == 0
         line = f"- Zanzibar, says the owner. <!-- turns {own.id} -->"
         run("memory", "append", "people/discord-bo.md", line)
     holds = {"lines": ["The lockers hold boats."], "turns": [4]}
@@ -433,34 +446,53 @@ def test_a_stranger_deletes_what_is_seen_and_takes_it_back(homes) -> None:
     assert "Two hives" in more
 
 
+EDITS = (
+    {"append": "A heron."},
+    {"append": "A heron.", "section": "Birds"},
+    {"old_text": "bees", "new_text": "herons"},
+)
+
+
+def written(tool, value: str) -> list[dict[str, object]]:
+    """Return calls of a writing tool that name a page by its path, and by its day."""
+    named = [{"path": value}]
+    if value[-4:-3].isdigit() and "date" in tool.parameters:
+        day = {"date": value[-13:-3], "instanceId": "" if tool.name != "memory_create" else "zed"}
+        named += [{**day, "granularity": tier} for tier in ("daily", "significant")]
+    texts = {*tool.needs} | ({"text", "content", "name", "about"} & {*tool.takes})
+    ways = EDITS if tool.name == "memory_edit" else [dict.fromkeys(texts - {"path"}, "A heron.")]
+    calls = [{**way, **names} for way, names in product(ways, named)]
+    return [{k: v for k, v in one.items() if k in tool.parameters and v} for one in calls]
+
+
 def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
     different, count = [], 0
     acts = ActsFor(("discord:zed",))
     # What is undone is the session's own; the test above has it.
-    apart = {"memory_undo", *(one.name for one in TOOLS if one.name.startswith("sync"))}
-    tools = [one for one in TOOLS if one.kind != "read" and one.name not in apart]
+    tools = [one for one in TOOLS if one.kind != "read" and one.name != "memory_undo"]
+    tools += [one for one in TOOLS if one.name == "memory_read"]
     for (number, allow), tool in product(enumerate((False, True)), tools):
-        texts = {"path", "text", "content", "old", "new", "name", "about", "section"} & {
-            *tool.takes
-        }
-        for value in PATHS[1:11]:
-            arguments = {**dict.fromkeys({*tool.needs} | texts, "A heron."), "path": value}
-            arguments = {key: said for key, said in arguments.items() if key in tool.takes}
-            less, more = (
-                told(
-                    partial(
-                        tool.run,
-                        Caller(one, acts=acts, allow_write=allow, session=str(number)),
-                        arguments,
+        for value in (*PATHS[1:11], *PATHS[-4:]):
+            for arguments in written(tool, value):
+                less, more = (
+                    told(
+                        partial(
+                            tool.run,
+                            Caller(one, acts=acts, allow_write=allow, session=str(number)),
+                            arguments,
+                        )
                     )
+                    for one in homes
                 )
-                for one in homes
-            )
-            count += 1
-            if less != more:
-                different.append((tool.name, arguments, less, more))
+                count += 1
+                if less != more:
+                    different.append((tool.name, arguments, less, more))
     assert different == []
-    assert count > 50
+    assert count > 400
+    plans = next(one for one in TOOLS if one.name == "plans_list")
+    listed = (plans.run(Caller(one, acts=acts), {}).items for one in homes)
+    less, more = (sorted(masked(repr(item)) for item in items) for items in listed)
+    assert less == more
 
 
 def test_a_stranger_keeps_no_copy(homes) -> None:

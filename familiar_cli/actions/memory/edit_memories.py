@@ -14,7 +14,7 @@ from familiar_cli.base.errors import RefusedError, UsageError
 from familiar_cli.base.markdown import bullet, sections
 from familiar_cli.base.text import fold, harmless
 from familiar_cli.familiar import Familiar
-from familiar_cli.store.memory.layout import DAILY_DIR
+from familiar_cli.store.memory.layout import DAILY_DIR, told_path
 from familiar_cli.store.memory.pages.items import bullet_items, key_of
 from familiar_cli.store.memory.pages.visible_lines import outward_text, put_back
 
@@ -64,29 +64,29 @@ def edit_memory(
         RefusedError: The text to replace is missing or ambiguous, the memory's version does not
             match `checksum`, or a rule forbids the edit. Nothing was changed.
     """
-    rel_path = write_memories.path_of(familiar.memory, place)
+    rel_path = write_memories.place_of(familiar.memory, writer, place)
     _check_edit(edit)
     if edit.append is not None and not edit.section and rel_path.startswith(f"{DAILY_DIR}/"):
         if checksum and familiar.memory.exists(rel_path):
             now = outward_text(familiar.memory.read_file(rel_path), writer.viewer, rel_path)
             _base_of(writer, rel_path, now, checksum)
         return write_memories.create_memory(
-            familiar, writer, replace(place, rel_path=rel_path), edit.append, chats=chats
+            familiar, writer, replace(place, rel_path=told_path(rel_path)), edit.append, chats=chats
         )
-    is_merged, known = False, None
+    is_merged, known, name = False, None, told_path(rel_path)
 
     def made(before: str | None) -> str:
         nonlocal is_merged, known
-        if before is None and edit.append is None:
+        if edit.append is None and not (before and writer.sees(rel_path, before)):
             raise write_memories.not_found(rel_path)
         now = outward_text(before or "", writer.viewer, rel_path)
         base = _base_of(writer, rel_path, now, checksum)
         try:
-            known = apply_edit(rel_path, base, edit)
+            known = apply_edit(name, base, edit)
         except RefusedError:
             if base == now:
                 raise
-            base, known = now, apply_edit(rel_path, now, edit)
+            base, known = now, apply_edit(name, now, edit)
         latest = writer.reads.text(writer.session, rel_path)
         if latest is not None and base not in (latest, now):  # the session itself edited it since
             base, known = latest, write_memories.merge_change(rel_path, base, latest, known)

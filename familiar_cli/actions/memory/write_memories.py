@@ -7,6 +7,7 @@ holds no secret, no front matter, and nothing private is read, shown or lost.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -46,6 +47,7 @@ GRANULARITIES: Final = (*layout.PERIOD_DIRS, layout.SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin
 _ID_CHARS: Final = 16
 _CHECKSUM_CHARS: Final = 12
+_SALT: Final = os.urandom(16).hex()  # no id of a plan confirms a guess at hidden text
 _SHARED: Final = "shared"  # stands for the session of a plan that several added to
 _TRIES: Final = 20  # others may write the same file at the same time
 _READ_CHARS: Final = 16 * 1024 * 1024
@@ -180,7 +182,7 @@ def create_memory(
         UsageError: `place` names no memory.
         RefusedError: A rule forbids it, or something else is there; nothing was changed.
     """
-    rel_path = _place_of(familiar, writer, place, is_new=True)
+    rel_path = place_of(familiar.memory, writer, place, is_new=True)
     words = check_content(content)
     directory = rel_path.partition("/")[0]
     front = _new_front_matter(directory, writer.instance, source, participating)
@@ -218,7 +220,7 @@ def update_memory(
         UsageError: `place` names no memory, or several.
         RefusedError: A rule forbids it; nothing was changed.
     """
-    rel_path = _place_of(familiar, writer, place)
+    rel_path = place_of(familiar.memory, writer, place)
     check_content(content[body_start(content) :])
     is_merged = False
     sent = ""
@@ -273,7 +275,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
         UsageError: `place` names no memory, or several.
         RefusedError: A rule forbids it; nothing was changed.
     """
-    rel_path = _place_of(familiar, writer, place)
+    rel_path = place_of(familiar.memory, writer, place)
 
     def made(before: str | None) -> str | None:
         if before is None:
@@ -328,7 +330,9 @@ def place_for(store: MemoryStore, viewer: Viewer, rel_path: str) -> str:
     return rel_path if visible_in(plain, viewer, rel_path).strip() else public
 
 
-def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -> str:
+def path_of(
+    store: MemoryStore, writer: Writer, place: MemoryAddress, *, is_new: bool = False
+) -> str:
     """Return the file of a memory.
 
     Args:
@@ -352,15 +356,32 @@ def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -
             hint="Dates are 2026-01-31, 2026-W05, 2026-01 or 2026.",
         )
     if place.granularity in {layout.DAILY_DIR, layout.SIGNIFICANT_DIR}:
-        return _dated_path(store, place, is_new=is_new)
+        return _dated_path(store, writer, place, is_new=is_new)
     return f"{place.granularity}/{place.date}.md"
 
 
-def _place_of(
-    familiar: Familiar, writer: Writer, place: MemoryAddress, *, is_new: bool = False
+def place_of(
+    store: MemoryStore, writer: Writer, place: MemoryAddress, *, is_new: bool = False
 ) -> str:
-    path = path_of(familiar.memory, place, is_new=is_new)
-    return place_for(familiar.memory, writer.viewer, path)
+    """Return the file that a writer means: one of its own if the page there is hidden from it."""
+    name = place_for(store, writer.viewer, path_of(store, writer, place, is_new=is_new))
+    rel_path = _spelling_of(store, writer, name)
+    before = read_if_there(store, rel_path)
+    if before is None or writer.sees(rel_path, before):
+        return name
+    is_period = rel_path.partition("/")[0] in layout.SCOPED_DIRS
+    is_note = writer.viewer.rules.notes_are_owners and not is_period
+    if layout.is_owners_page(rel_path) or is_note:  # the owner's as well, whoever writes it
+        return name
+    has_room = rel_path == name and _has_room(before, writer.viewer, rel_path)
+    return name if has_room else layout.path_in_scope(name, SHARED)
+
+
+def _has_room(text: str, viewer: Viewer, rel_path: str) -> bool:
+    """Tell whether a viewer would see what it writes to a page that is hidden from it."""
+    with suppress(errors.RefusedError):
+        return bool(outward_text(put_back(text, "x\n", viewer, rel_path), viewer, rel_path))
+    return False
 
 
 def check_content(content: str) -> str:
@@ -410,7 +431,7 @@ def propose_changes(
         instead: The pending plan to extend.
     """
     text = "\0".join(f"{f.rel_path}\0{f.before}\0{f.after}\0{f.deletes}" for f in files)
-    text = f"{writer.source}\0{writer.session}\0{text}"
+    text = f"{_SALT}\0{writer.source}\0{writer.session}\0{text}"
     plan = pending.ReviewPlan(
         id=f"{_PLAN}{what.partition(' ')[0]}-{sha256_of(text)[:_ID_CHARS]}",
         run=writer.session,
@@ -473,7 +494,8 @@ def _write_once(
         is_addition = what == "create" and rel_path.startswith(f"{layout.DAILY_DIR}/")
         waiting = _waiting_plan(store, writer, rel_path, before, is_addition=is_addition)
     start = waiting.files[0].after if waiting else before
-    if start is not None and what != "create" and not writer.sees(rel_path, start):
+    adds = what in {"create", "edit"}  # also to a page of which the writer knows nothing
+    if start is not None and not adds and not writer.sees(rel_path, start):
         raise not_found(name)
     after = result(start)
     if after == start:
@@ -636,7 +658,7 @@ def _page_path(rel_path: str) -> str:
     return clean
 
 
-def _dated_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> str:
+def _dated_path(store: MemoryStore, writer: Writer, place: MemoryAddress, *, is_new: bool) -> str:
     """Return the path of a day or a significant moment; without a name, the only one."""
     directory, key = place.granularity, "slug"
     name = slugify(place.slug)
@@ -645,7 +667,8 @@ def _dated_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> st
         name = instance_name(place.instance) if place.instance else ""
     if name:
         return f"{directory}/{place.date}_{name}.md"
-    there = store.glob(f"{directory}/{place.date}_*.md")
+    named = store.glob(f"{directory}/{place.date}_*.md")
+    there = [path for path in named if writer.sees(path, store.read_file(path))]
     if is_new or len(there) != 1:
         several = f"; there are {len(there)} of that day" if there else ""
         raise errors.UsageError(f"A {directory} memory needs `{key}`{several}; nothing was changed")

@@ -317,7 +317,9 @@ class _Push(Struct):
 
     def _compare(self, sent: EmbodimentChange) -> str:
         store = self.familiar.memory
-        rel_path = write_memories.path_of(store, sent.place, is_new=sent.content is not None)
+        rel_path = write_memories.path_of(
+            store, self.writer, sent.place, is_new=sent.content is not None
+        )
         file = shared_files.shared_file(rel_path)
         if file is None:
             raise errors.RefusedError(f"{rel_path!r} is not a file that embodiments share")

@@ -240,9 +240,8 @@ def _visible_diffs(caller: Caller, plan: ReviewPlan) -> dict[str, str]:
         before = outward_text(file.before or "", viewer, path)
         after = outward_text(file.after, viewer, path)
         if before != after and not _rests_on_hidden_turns(file, after):
-            told, is_gone = caller.told(path), file.deletes and not file.after
-            old = None if file.before is None or not before else before
-            diffs[told] = unified_file(told, old, None if is_gone else after)
+            told = caller.told(path)
+            diffs[told] = unified_file(told, before or None, after or None)
     return diffs
 
 

@@ -159,7 +159,7 @@ def digest_path(name: str) -> str:
 
 
 SCOPED_DIRS: Final = frozenset({SESSIONS_DIR, *PERIOD_DIRS, DIGEST_DIR})
-"""Directories with a folder for each private scope."""
+"""Directories with a folder for each private scope; others have one for public pages at most."""
 
 STANDARD_NAMES: Final = frozenset(
     {*SCOPED_DIRS, *_DESK, SELF_DIR, LORE_DIR, PEOPLE_DIR, PLACES_DIR, TOPICS_DIR}
@@ -212,10 +212,13 @@ def _folder_letter(char: str) -> str:
 def scope_of_path(rel_path: str) -> str:
     """Return the private scope of a session, a period or a digest; empty if public.
 
-    A folder not created by the program belongs to a scope that nobody has.
+    A folder not created by the program belongs to a scope that nobody has. Any page may have a
+    public version of its own.
     """
     directory, _, rest = rel_path.partition("/")
     folder, slash, _ = rest.partition("/")
+    if (folder if slash else directory) == _ALL:
+        return visibility.SHARED
     if not slash or directory not in SCOPED_DIRS or folder[:1] not in _SIGNS:
         return visibility.PUBLIC
     try:
@@ -225,6 +228,7 @@ def scope_of_path(rel_path: str) -> str:
     return scope if scope_folder(scope) == folder else _UNKNOWN
 
 
+_ALL: Final = scope_folder(visibility.SHARED)
 _SIGNS: Final = {_OF_A_PERSON: visibility.person_scope, _OF_A_CHANNEL: visibility.channel_scope}
 
 
@@ -244,9 +248,11 @@ def is_of_known_scope(rel_path: str) -> bool:
 
 def path_in_scope(rel_path: str, scope: str) -> str:
     """Return the path of a session, a period or a digest in a scope."""
-    directory, _, name = rel_path.partition("/")
+    directory, slash, name = rel_path.partition("/")
     folder = scope_folder(scope)
-    return f"{directory}/{folder}/{name}" if folder else rel_path
+    if not folder:
+        return rel_path
+    return f"{directory}/{folder}/{name}" if slash else f"{folder}/{directory}"
 
 
 def path_without_scope(rel_path: str) -> str:
@@ -254,7 +260,7 @@ def path_without_scope(rel_path: str) -> str:
     if scope_of_path(rel_path) == visibility.PUBLIC:
         return rel_path
     directory, _, rest = rel_path.partition("/")
-    return f"{directory}/{rest.partition('/')[2]}"
+    return rest if directory == _ALL else f"{directory}/{rest.partition('/')[2]}"
 
 
 def told_path(rel_path: str, viewer: visibility.Viewer | None = None) -> str:

@@ -150,7 +150,8 @@ def test_a_text_may_be_sent_back_with_the_front_matter_it_was_read_with(ada) -> 
 
 def test_each_update_counts_one_version_further(ada) -> None:
     create_memory(ada, WRITES, DAY, "- One.")
-    done = [update_memory(ada, WRITES, DAY, f"- {n}.", edited_by="desk") for n in "23"]
+    owners = replace(WRITES, viewer=OWNER)  # others are not told of hidden changes
+    done = [update_memory(ada, owners, DAY, f"- {n}.", edited_by="desk") for n in "23"]
     assert [one.version for one in done] == [2, 3]
     assert ada.past.log(DAYS_FILE)[0].commit.trailers["Embodiment"] == "desk"
 
