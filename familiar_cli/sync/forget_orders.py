@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, MutableMapping, MutableSequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -437,19 +437,27 @@ def is_order_missing(paths: FamiliarPaths, history: HistoryStore) -> bool:
     return bool(known and known.difference(order.id for order in orders_of(history)))
 
 
-def carry_out_known_orders(place: ForgetPlace) -> int:
+def carry_out_known_orders(place: ForgetPlace, about: Collection[Author] = ()) -> int:
     """Carry out the orders of the home and the journal that the history lacks; count them.
+
+    Args:
+        about: Only those about one of these accounts; empty for all.
 
     Raises:
         BadInputError: An order is invalid.
         LockedError: Another process is forgetting somebody here.
         FamiliarError: Something cannot be written.
     """
-    head = place.repository.head() if place.repository.exists else None
-    merged = memory_orders(place.repository.objects.read, head) if head else ()
+    with closing(place.repository) as journal:
+        head = journal.head() if journal.exists else None
+        merged = memory_orders(journal.objects.read, head) if head else ()
     done = {order.id for order in orders_of(place.history)}
     known = {order.id: order for order in (*merged, *known_orders(place.paths))}
-    orders = [order for order in known.values() if order.id not in done]
+    orders = [
+        order
+        for order in known.values()
+        if order.id not in done and (not about or any(map(order.covers, about)))
+    ]
     for order in orders:
         ForgetRun(place, order).carry_out()
     return len(orders)

@@ -120,6 +120,10 @@ def test_an_older_history_loses_who_was_forgotten_at_its_next_opening(root) -> N
     assert "also without a remote" in run("doctor").stdout
     assert run("sync").exit_code == 0
     assert leftovers(root) == []
+    (root / "history.db").write_bytes(older)
+    (root.parent / ".forgotten.json").unlink()
+    assert run("people", "forget", NAME, "--yes").exit_code == 0
+    assert "never carried out" not in run("doctor").stdout
 
 
 def watched_lock(monkeypatch) -> list[Path]:

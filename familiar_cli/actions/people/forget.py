@@ -28,7 +28,7 @@ from familiar_cli.store.history.tombstones import accounts_of
 from familiar_cli.store.memory.aliases import main_account
 from familiar_cli.store.memory.layout import PENDING_DIR, people_path
 from familiar_cli.store.memory.pages.visible_lines import visible_in
-from familiar_cli.sync.forget_orders import ForgetRun, people_pages
+from familiar_cli.sync.forget_orders import ForgetRun, carry_out_known_orders, people_pages
 
 _PRIVATE_HEADING: Final = (
     "# Said about them in private, by others (for the owner alone: do not hand this over)"
@@ -197,6 +197,7 @@ def forget_person(
     report = _report_of(familiar, forgetting, dry_run=dry_run)
     if not dry_run:
         forgetting.carry_out()
+        carry_out_known_orders(familiar.forget_place, accounts)
     return report
 
 
