@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.providers.packing import Passage, brief_headings
 from familiar_cli.context.providers.people import RECENT_AUTHORS, PeopleSource
 from familiar_cli.context.providers.people import SOURCE as PEOPLE
-from familiar_cli.context.providers.retrieval import Candidates, LeftOutPiece, Retrieval
+from familiar_cli.context.providers.retrieval import Candidates, Retrieval
 from familiar_cli.context.request import ContextRequest, Refill
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.memory.layout import PEOPLE_DIR
@@ -138,7 +139,7 @@ class ContentSearchProvider:
         if found.pack and self._filter is None:
             repack = partial(self._repack_passages, found.pack)
             request.refills.append(Refill(repack, before_digests=found.before_digests))
-        remarks += map(_record_left, found.left)
+        remarks += starmap(_make_remark, found.left)
         late = [*late, *([_problem(found.unread)] if found.unread else [])]
         if not found.passages:
             return [*remarks, *late]
@@ -197,7 +198,7 @@ class ContentSearchProvider:
         """Return all contributions with the passages packed into the layer's new room."""
         found = pack(max(room - self._served_tokens(offered), 0))
         packed = _offer_passages(found.passages, found.how)
-        packed += map(_record_left, found.left)
+        packed += starmap(_make_remark, found.left)
         at = next((n for n, piece in enumerate(offered) if _is_found(piece)), len(offered))
         others = [[p for p in part if not _is_found(p)] for part in (offered[:at], offered[at:])]
         return [*_without_said(others[0], packed), *packed, *_without_said(others[1], packed)]
@@ -275,30 +276,24 @@ def _offer_passage(passage: Passage, how: str, why: str = "", *, left: str = "")
     return passage.place(piece, body=passage.text) if passage.place else piece
 
 
-def _record_left(left: LeftOutPiece) -> Contribution:
-    """Record a result that is not in the prompt."""
-    return Contribution(
-        Layer.content,
-        PRIORITY,
-        "",
-        SOURCE if left.rel_path else PAST,
-        PromptSpan.depth,
-        depth=DEPTH,
-        rel_path=left.rel_path,
-        origin=left.origin,
-        remark=left.why,
-    )
-
-
 def _is_found(piece: Contribution) -> bool:
     """Tell whether a piece is a passage, or the record of one that did not fit."""
     where = piece.rel_path or piece.origin
     return piece.source in {SOURCE, PAST} and not piece.problem and bool(piece.text or where)
 
 
-def _make_remark(words: str) -> Contribution:
+def _make_remark(words: str, rel_path: str | None = None, origin: str = "") -> Contribution:
+    """Record a notice, or why a file or a conversation is not in the prompt."""
     return Contribution(
-        Layer.content, PRIORITY, "", SOURCE, PromptSpan.depth, depth=DEPTH, remark=words
+        Layer.content,
+        PRIORITY,
+        "",
+        PAST if origin else SOURCE,
+        PromptSpan.depth,
+        depth=DEPTH,
+        rel_path=rel_path,
+        origin=origin,
+        remark=words,
     )
 
 

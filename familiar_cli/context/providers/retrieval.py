@@ -92,20 +92,6 @@ class Memory(Struct, frozen=True):
     numbering: Numbering = PLAIN
 
 
-class LeftOutPiece(Struct, frozen=True):
-    """A result that did not fit.
-
-    Args:
-        why: The reason.
-        rel_path: The file; None for turns.
-        origin: The conversation of turns.
-    """
-
-    why: str
-    rel_path: str | None = None
-    origin: str = ""
-
-
 class Candidates(Struct, frozen=True):
     """The results of a search.
 
@@ -114,7 +100,7 @@ class Candidates(Struct, frozen=True):
         how: How they were found: `words`, or `words and meaning`.
         remarks: Notices about the search.
         behind: The index is not complete yet.
-        left: Results that did not fit.
+        left: Results that did not fit: why, the file, and the conversation of turns.
         unread: What should have been searched and was not, in words; empty for nothing.
         pack: Packs the results into another number of tokens.
         before_digests: They answer a question that no digest does.
@@ -124,7 +110,7 @@ class Candidates(Struct, frozen=True):
     how: str = "words"
     remarks: tuple[str, ...] = ()
     behind: bool = False
-    left: tuple[LeftOutPiece, ...] = ()
+    left: tuple[tuple[str, str | None, str], ...] = ()
     unread: str = ""
     pack: Callable[[int], Candidates] | None = None
     before_digests: bool = False
@@ -363,9 +349,7 @@ class Retrieval:
             for packed in filling.passages
         )
         left = (
-            LeftOutPiece(why, origin=past.sources[key].origin)
-            if key in past.sources
-            else LeftOutPiece(why, key)
+            (why, None, past.sources[key].origin) if key in past.sources else (why, key, "")
             for key, why in filling.left.items()
         )
         return replace(candidates, passages=passages, left=tuple(left))
