@@ -178,9 +178,11 @@ def propose_plans(familiar: Familiar, turn_id: int) -> None:
         PlannedFile(bees, store.read_file(bees), store.read_file(bees) + hidden),
     ]
     decided = {"p2": {"apply": [1]}, "p3": {"reject": [1]}}
-    for name, planned in (("p1", files), ("p2", files[5:]), ("p3", files[2:3])):
+    own = [PlannedFile("topics/heron.md", None, "# Heron\n\nIt is the owner's word.\n")]
+    for name, planned in (("p1", files), ("p2", files[5:]), ("p3", files[2:3]), ("p4", own)):
         day, turns = "2026-01-06T00:00:00Z", (turn_id, turn_id)
         plan = ReviewPlan(name, "run", day, "review", "m", turns, tuple(planned), "mcp:unknown")
+        plan = replace(plan, scopes=None if name == "p4" else ())  # None: the owner's agent's
         with store.transaction(plan.source, "Propose") as tx:
             stage_plan(tx, store, plan)
         if name in decided:
@@ -435,6 +437,8 @@ def test_a_stranger_deletes_what_is_seen_and_takes_it_back(homes) -> None:
     for name, arguments in (
         ("remember", moment),
         ("memory_undo", {}),
+        ("memory_create", {"path": "topics/heron.md", "content": "A heron."}),  # so has a plan
+        ("memory_undo", {}),
         ("memory_delete", bees),
         ("memory_read", bees),
         ("memory_undo", {}),
@@ -495,20 +499,22 @@ def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
     assert less == more
 
 
-def test_a_stranger_keeps_no_copy(homes) -> None:
+def test_a_stranger_keeps_no_copy_and_starts_no_writer(homes) -> None:
     tools = {tool.name: tool for tool in TOOLS}
     gone = {"granularity": "significant", "date": "2026-01-02", "slug": "quokka-day"}
     calls = [
         ("sync_pull", {"instanceId": "phone"}),
         ("sync_push", {"instance": {"id": "phone"}, "memoryChanges": [{**gone, "deleted": True}]}),
         ("sync_status", {}),
+        ("memory_write", {}),
+        ("memory_consolidate", {}),
     ]
     acts = ActsFor(("discord:*",))
     for name, arguments in calls:
         callers = (Caller(one, acts=acts, embodiments=True, allow_write=True) for one in homes)
         less, more = (told(partial(tools[name].run, caller, arguments)) for caller in callers)
         assert less == more
-        assert "acts for the owner" in more or name == "sync_status"
+        assert "RefusedError" in more or name == "sync_status"
 
 
 @pytest.mark.parametrize("name", NAMES)

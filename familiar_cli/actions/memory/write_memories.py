@@ -112,6 +112,15 @@ class Writer(ViewerRecord, frozen=True):
         """Tell whether it may know that a page with this text exists."""
         return self.viewer.is_owner or bool(outward_text(text, self.viewer, rel_path).strip())
 
+    def knows(self, plan: pending.ReviewPlan) -> bool:
+        """Tell whether it may know of a plan that waits: who proposed it sees what it sees."""
+        return self.viewer.is_owner or plan.scopes == self.scopes
+
+    @property
+    def scopes(self) -> tuple[str, ...] | None:
+        """The private scopes that it sees; None for the owner."""
+        return None if self.viewer.is_owner else tuple(sorted(self.viewer.scopes or ()))
+
 
 class MemoryAddress(Struct, frozen=True):
     """Which memory is meant: a path, or a granularity with its date.
@@ -442,10 +451,18 @@ def propose_changes(
         files=tuple(files),
         source=writer.source,
         rests_on=f"a request to {what}",
+        scopes=writer.scopes,
     )
     if instead:
         run = writer.session if instead.run == writer.session else _SHARED
-        plan = replace(instead, run=run, why=plan.why, files=plan.files, rests_on=plan.rests_on)
+        plan = replace(
+            instead,
+            run=run,
+            why=plan.why,
+            files=plan.files,
+            rests_on=plan.rests_on,
+            scopes=plan.scopes if instead.scopes == plan.scopes else None,
+        )
     if instead or plan.id not in pending_ids(familiar.memory):
         trailers = {layout.RUN_ID: writer.session}
         message = f"propose to {what}: {files[0].rel_path}"
@@ -539,7 +556,8 @@ def _waiting_plan(
     Its next proposal extends that plan: a second plan for the file would conflict once the first is
     applied. Another session's plan is extended only by additions to a day.
     """
-    for plan in plans_of(store, writer) if is_addition else _own_plans(store, writer):
+    plans = plans_of(store, writer) if is_addition else _own_plans(store, writer)
+    for plan in filter(writer.knows, plans):
         is_its = len(plan.files) == 1
         if is_its and plan.files[0].rel_path == rel_path and not plan.files[0].deletes:
             return plan if plan.files[0].before == before else None
@@ -621,9 +639,9 @@ def _check_free(store: MemoryStore, writer: Writer, rel_path: str, *, is_hidden:
         )
     for plan_id in pending_ids(store):
         with suppress(errors.BadInputError, errors.NotFoundError):
-            files = pending.read_pending(store, plan_id).files
-            same = (one for one in files if fold(one.rel_path) == fold(rel_path))
-            if any(writer.sees(rel_path, one.after) for one in same):
+            plan = pending.read_pending(store, plan_id)
+            same = (one for one in plan.files if fold(one.rel_path) == fold(rel_path))
+            if writer.knows(plan) and any(writer.sees(rel_path, one.after) for one in same):
                 raise errors.RefusedError(
                     f"{layout.told_path(rel_path)!r} waits for review as plan {plan_id}; "
                     "nothing was changed",

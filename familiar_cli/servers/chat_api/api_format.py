@@ -265,19 +265,26 @@ def _check_addresses(messages: Sequence[Mapping[str, Any]]) -> None:
         for part in _parts_of(message):
             for name in part:
                 url = _address_in(part, name) if name.endswith("_url") else ""
-                if url and not _is_public_address(url):
+                if url and not _may_pass(url, name):
                     raise ApiError(
                         400,
-                        f"{url[:80]!r} is neither a `data:` address nor one on the public web; "
-                        "nothing was sent or saved",
+                        f"{url[:80]!r} is neither a `data:` address of that kind nor one on the "
+                        "public web; nothing was sent or saved",
                         param=f"messages[{number}].content",
                     )
 
 
-def _is_public_address(url: str) -> bool:
-    """Tell whether an address holds its content, or names a host that anybody can reach."""
-    if url[:5].lower() == "data:":
-        return True
+_DATA: Final = re.compile(r"data:([a-z]*)/?", re.IGNORECASE)
+
+
+def _may_pass(url: str, name: str) -> bool:
+    """Tell whether an address holds a picture or the like, or names a host of the public web.
+
+    Args:
+        name: What it is the address of: `image_url`, `video_url` and so on.
+    """
+    if data := _DATA.match(url):
+        return data[1].lower() == name.removesuffix("_url") or name == "file_url"
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")

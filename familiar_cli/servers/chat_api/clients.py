@@ -25,6 +25,7 @@ OPEN_WEBUI_CHAT: Final = "X-OpenWebUI-Chat-Id"
 _TEMPORARY: Final = re.compile(r"local(?::|\Z)", re.IGNORECASE)
 
 _JOB_TYPES: Final = frozenset({"quiet", "impersonate"})
+TYPES: Final = _JOB_TYPES | {"normal", "swipe", "regenerate", "continue", "append", "appendfinal"}
 _JOBS: Final = (
     (
         "a task of Open WebUI",

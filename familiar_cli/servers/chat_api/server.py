@@ -479,6 +479,7 @@ class Server:
         headers: Headers,
         them: speakers.ChatParticipants,
     ) -> speakers.RequestIdentity:
+        speakers.check_type(headers)
         person = speakers.resolve_speaker(served.familiar, headers, request.person)
         familiar = served.familiar
         thread = threads.read_thread(

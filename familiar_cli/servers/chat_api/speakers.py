@@ -136,6 +136,18 @@ def resolve_kind(headers: Headers) -> str:
         return check_kind(name) if name else ""
 
 
+def check_type(headers: Headers) -> None:
+    """Check the kind of generation that a request states, if it does.
+
+    Raises:
+        ApiError: No such kind.
+    """
+    name = (_read_header(headers, clients.TYPE) or "").strip().lower()
+    if name and name not in clients.TYPES:
+        known = ", ".join(sorted(clients.TYPES))
+        raise ApiError(400, f"{clients.TYPE} must be one of {known}", param=clients.TYPE)
+
+
 def unkept_by(headers: Headers, body: Mapping[str, Any]) -> str:
     """Return why a request is not stored; empty if it is, as by default.
 

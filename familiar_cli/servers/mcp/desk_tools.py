@@ -19,7 +19,13 @@ from familiar_cli.base.text import counted, one_line, slugify, unified_file
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.mcp.tool import Answer, Tool, ToolItem, choice_of, is_readable, text_of
-from familiar_cli.servers.mcp.writing_tools import RAN, describe_write, named_day, writer_of
+from familiar_cli.servers.mcp.writing_tools import (
+    RAN,
+    check_may_run,
+    describe_write,
+    named_day,
+    writer_of,
+)
 from familiar_cli.store.memory import desk, layout
 from familiar_cli.store.memory.pages.lines import citations_in
 from familiar_cli.store.memory.pages.visible_lines import outward_text
@@ -170,6 +176,7 @@ def memory_write(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.memory.write_memory import write_memory
 
     del arguments
+    check_may_run(caller)
     own = Familiar(caller.familiar.paths)  # a model is bound to its event loop
 
     async def write() -> Any:  # noqa: ANN401  # the report of the writer
@@ -231,9 +238,12 @@ def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
 
 
 def _visible_diffs(caller: Caller, plan: ReviewPlan) -> dict[str, str]:
-    """Return the diffs of what the caller would see change, by the paths that it knows."""
+    """Return the diffs of what the caller would see change, by the paths that it knows.
+
+    Others than the owner are not told what the owner's programs proposed.
+    """
     diffs, viewer = {}, caller.viewer
-    for file in plan.files:
+    for file in plan.files if writer_of(caller).knows(plan) else ():
         path = file.rel_path
         if not is_readable(path, viewer):
             continue

@@ -141,6 +141,8 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
     """Summarise days into weeks, months and years."""
     from familiar_cli.actions.memory.consolidate import Consolidated, consolidate_memories
 
+    check_may_run(caller)
+
     async def consolidate() -> Consolidated:
         async with Familiar(caller.familiar.paths) as own:  # a model is bound to one event loop
             return await consolidate_memories(
@@ -160,6 +162,16 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
     ]
     notes = [*report.failed] or ([] if items else ["Nothing is due."])
     return Answer(items, notes)
+
+
+def check_may_run(caller: Caller) -> None:
+    """Check that a caller may have a model work on all of memory, as the server's `/distill` does.
+
+    Raises:
+        RefusedError: Its token is for some people only.
+    """
+    if caller.acts.users and "*" not in caller.acts.users:
+        raise RefusedError("This token is for some people, and cannot start work on all of memory")
 
 
 def writer_of(caller: Caller, instance: str = "") -> write_memories.Writer:

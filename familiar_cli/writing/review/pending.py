@@ -317,6 +317,7 @@ class ReviewPlan(Struct, frozen=True):
         rests_on: Its sources other than turns.
         grounds: Hash of these. A rejected plan is not proposed again with the same hash; empty: it
             may be.
+        scopes: The private scopes that its proposer sees, if that is not the owner; else None.
     """
 
     id: str
@@ -329,6 +330,7 @@ class ReviewPlan(Struct, frozen=True):
     source: str = layout.MEMORY_WRITER
     rests_on: str = ""
     grounds: str = ""
+    scopes: tuple[str, ...] | None = None
 
     @property
     def rel_path(self) -> str:

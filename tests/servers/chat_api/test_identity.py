@@ -56,6 +56,7 @@ def test_an_unusable_id_is_refused_everywhere_and_names_its_field(api, path) -> 
         ("X-Familiar-Message", ["7\u200b", "{{id}}", "\x7f"]),
         ("X-OpenWebUI-User-Id", ["7\u200b", "{{USER_ID}}"]),
         ("X-Familiar-Keep", ["perhaps"]),
+        ("X-Familiar-Type", ["nonsense", "{{type}}"]),
     ):
         for value in values:
             reply = server.client.post(path, json=body, headers={field: quote(value)})

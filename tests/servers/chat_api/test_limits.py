@@ -208,7 +208,7 @@ NOT_PUBLIC = [
     *("http://127.0.0.1/", "http://10.1.2.3/", "http://169.254.169.254/", "http://[::1]/"),
     *("http://[::ffff:10.0.0.1]/", "http://0x7f.1/", "http://127.1/", "http://2130706433/"),
     *("http://localhost/", "http://nas.local./", "http://ollama:11434/", "http://a b.org/"),
-    *("http://a.org@127.0.0.1/", "http://127.0.0.1\\@a.org/"),
+    *("http://a.org@127.0.0.1/", "http://127.0.0.1\\@a.org/", "data:text/html;base64,AA=="),
 ]
 
 
@@ -222,7 +222,7 @@ NOT_PUBLIC = [
     ],
 )
 def test_a_model_server_is_sent_no_address_of_a_file_or_a_private_network(url, is_allowed) -> None:
-    for part in ({"type": "image_url", "image_url": {"url": url}}, {"video_url": url}):
+    for part in ({"type": "image_url", "image_url": {"url": url}}, {"image_url": url}):
         messages = [{"role": "user", "content": [part]}, user("What is it?")]
         body = json.dumps({"model": "ada+memory", "messages": messages}).encode()
         if is_allowed:
