@@ -199,7 +199,8 @@ def _turn_counts(status: FamiliarStatus, zone: tzinfo | None) -> str:
     last = status.last_turn
     if last is None:
         return 'no turns yet: `familiar ask "Hello"`'
-    broken = ", interrupted" if last.partial else ""
+    broken = f", interrupted: `familiar continue{channel_option(last.channel)}`"
+    broken = broken if last.partial and last.role == "assistant" else ""
     at = local_time(last.at, zone)
     who, channel = one_line(last.name, 60), one_line(last.channel, 60)
     return f"{status.turns:,}, the last by {who} in {channel} at {at}{broken}"

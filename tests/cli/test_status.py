@@ -41,7 +41,7 @@ def test_everything_is_counted() -> None:
         "assistant",
         True,
     )
-    assert "interrupted" in run("status").stdout
+    assert "interrupted: `familiar continue`" in run("status").stdout
 
 
 def test_the_model_is_the_one_that_would_answer(monkeypatch) -> None:

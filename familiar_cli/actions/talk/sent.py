@@ -89,7 +89,8 @@ def _other_turns(familiar: Familiar) -> str:
     kept = trace_ids(familiar.paths.traces)
     if not kept:
         return _ASK
-    return f"Traces are kept from turn {min(kept)} to {max(kept)}: `familiar context {max(kept)}`."
+    span = f"from turn {min(kept)} to {max(kept)}" if len(kept) > 1 else f"of turn {max(kept)} only"
+    return f"Traces are kept {span}: `familiar context {max(kept)}`."
 
 
 def _find_turn(familiar: Familiar, turn: int) -> Turn | None:

@@ -163,7 +163,7 @@ def _choose_kind(out: Output, item: ImportItem) -> None:
         return
     readings = [(item.kind, item.title), *((one.kind, one.title) for one in item.others)]
     question = f"{item.path.name} can be read in several ways:"
-    item.kind = ask_choice(question, readings, has_default=True)
+    item.kind = ask_choice(question, readings, "1")
     item.title = dict(readings)[item.kind]
 
 

@@ -195,44 +195,28 @@ def ask_hidden(question: str) -> str:
     return getpass(f"{question}: ", stream=sys.stderr)
 
 
-def ask_number(question: str, choices: Sequence[str], *, takes_url: bool = False) -> int | str:
+def ask_number(
+    question: str,
+    choices: Sequence[str],
+    names: Sequence[str] = (),
+    *,
+    default: str = "1",
+    takes_url: bool = False,
+) -> int | str:
     """Ask for a numbered choice until the answer is valid; return its index from 0, or a URL.
 
-    An empty line means the first one. Raises as `ask_line`.
+    Raises as `ask_line`.
 
     Args:
         question: The question.
         choices: The choices.
+        names: What may be typed for each choice besides its number; default: the choice.
+        default: What an empty line means; empty: nothing.
         takes_url: An address may be typed as well.
     """
-    return _ask_number(question, choices, choices, "1", takes_url=takes_url)
-
-
-def ask_choice(
-    question: str, choices: Sequence[tuple[str, str]], *, has_default: bool = False
-) -> str:
-    """Ask for one of several choices; return its value. Raises as `ask_line`.
-
-    Args:
-        question: The question.
-        choices: Values, which may be typed as well, with their descriptions.
-        has_default: An empty line means the first one.
-    """
-    values, words = [value for value, _ in choices], [words for _, words in choices]
-    return values[int(_ask_number(question, words, values, "1" if has_default else ""))]
-
-
-def _ask_number(
-    question: str,
-    choices: Sequence[str],
-    names: Sequence[str],
-    default: str,
-    *,
-    takes_url: bool = False,
-) -> int | str:
     lines = "".join(f"  {number}  {harmless(one)}\n" for number, one in enumerate(choices, 1))
     _say_aside(f"{harmless(question)}\n{lines}")
-    known = [name.casefold() for name in names]
+    known = [name.casefold() for name in names or choices]
     while True:
         answer = ask_line("Number", default)
         if answer.casefold() in known:
@@ -242,6 +226,12 @@ def _ask_number(
         if takes_url and answer.startswith(("http://", "https://")):
             return answer
         _say_aside(f"{answer!r} is none of 1 to {len(choices)}.\n")
+
+
+def ask_choice(question: str, choices: Sequence[tuple[str, str]], default: str = "") -> str:
+    """Ask for one of several values, given with their descriptions; see `ask_number`."""
+    values, words = [value for value, _ in choices], [words for _, words in choices]
+    return values[int(ask_number(question, words, values, default=default))]
 
 
 def _ask_key(keys: Mapping[str, str]) -> str:
