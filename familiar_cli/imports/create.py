@@ -296,7 +296,6 @@ def character_name(card: cards.Card) -> str:
     return one_line(card.text("nickname"), _MAX_NAME_CHARS) or one_line(card.name, _MAX_NAME_CHARS)
 
 
-MEMORY_DIR: Final = "memory"
 TURNS_FILE: Final = "turns.jsonl"
 EXPORT_VERSION: Final = 1
 
@@ -316,13 +315,14 @@ class ExportedFamiliar(Struct, frozen=True):
 
 
 def read_manifest(directory: Path) -> list[ExportedFamiliar]:
-    """Return the familiars in an export.
+    """Return the familiars in an export, or the one whose directory in it this is.
 
     Raises:
         BadInputError: The manifest is damaged, or newer than this program.
         FamiliarError: It is unreadable.
     """
-    path = directory / import_plan.EXPORT_MANIFEST
+    root = import_plan.export_of(directory) or directory
+    path = root / import_plan.EXPORT_MANIFEST
     value, _ = foreign_files.read_json(foreign_files.read_foreign(path), origin=path.name)
     entries = foreign_files.objects_at(foreign_files.as_object(value), "familiars")
     if foreign_files.as_object(value).get("familiar_export") != EXPORT_VERSION or not entries:
@@ -330,7 +330,10 @@ def read_manifest(directory: Path) -> list[ExportedFamiliar]:
             f"{str(path)!r} is not an export that this version can read; nothing was imported",
             hint="Make the export again with this version of `familiar export`.",
         )
-    return [_read_entry(directory, entry) for entry in entries]
+    familiars = [_read_entry(root, entry) for entry in entries]
+    return [
+        one for one in familiars if root == directory or one.path.name == directory.absolute().name
+    ]
 
 
 def _read_entry(directory: Path, entry: dict[str, Any]) -> ExportedFamiliar:

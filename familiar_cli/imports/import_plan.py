@@ -29,6 +29,18 @@ if TYPE_CHECKING:
 EXPORT_MANIFEST: Final = "familiar-export.json"
 """What lies in the root of an export of familiars, for programs."""
 
+MEMORY_DIR: Final = "memory"
+"""Where the memory of each familiar lies in an export."""
+
+
+def export_of(directory: Path) -> Path | None:
+    """Return the export that a directory is, or that it is a familiar's directory of."""
+    above = directory.absolute().parent
+    if not (directory / EXPORT_MANIFEST).is_file() and (directory / MEMORY_DIR).is_dir():
+        return above if (above / EXPORT_MANIFEST).is_file() else None
+    return directory if (directory / EXPORT_MANIFEST).is_file() else None
+
+
 _SHOWN: Final = 12
 
 

@@ -22,7 +22,7 @@ from familiar_cli.imports.cast import Cast
 from familiar_cli.imports.containers import unpack_members
 from familiar_cli.imports.contract import Form, Reading, Recognition, recognise
 from familiar_cli.imports.foreign_files import DamagedError, read_foreign
-from familiar_cli.imports.import_plan import EXPORT_MANIFEST
+from familiar_cli.imports.import_plan import export_of
 from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
 from familiar_cli.imports.source import DOCUMENTS, ForeignFile, as_source
 from familiar_cli.store.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
@@ -265,7 +265,7 @@ def _readings_of_directory(path: Path) -> list[Recognized]:  # noqa: PLR0911  # 
 def _recognise_directory(path: Path) -> Recognized | None:
     """Recognise a directory whose kind is unambiguous."""
     name = typed(str(path))
-    if (path / EXPORT_MANIFEST).is_file():
+    if export_of(path):
         hint = f"Import it: `familiar import {name}`."
         return Recognized("export", "an export of familiars", hint)
     if is_data_folder(path):

@@ -93,6 +93,9 @@ def test_an_export_makes_the_same_familiar_in_another_home(mira, tmp_path) -> No
     first, second = (list(map(json.loads, chat.read_text("utf-8").splitlines())) for chat in chats)
     assert first == second
     assert (first[0]["chat_metadata"]["note_prompt"], "swipes" in first[4]) == ("It rains.", True)
+    part = ["--home", str(tmp_path / "part")]
+    (item,) = data("import", str(out / "mira"), *part)["items"]
+    assert turns_in(tmp_path / "part" / "mira") == turns_in(mira)
     before = turns_in(mira)
     for where in (other, ()):
         (again,) = data("import", str(out), *where)["items"]

@@ -25,13 +25,13 @@ from familiar_cli.base.who.identity import Me
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.contract import ForeignMemory, Format, load_format
-from familiar_cli.imports.create import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
+from familiar_cli.imports.create import EXPORT_VERSION, TURNS_FILE
 from familiar_cli.imports.export_card import CardFormat, export_card
 from familiar_cli.imports.export_lorebook import collect_lore, own_format, to_json
 from familiar_cli.imports.folders import kept_paths
 from familiar_cli.imports.foreign_files import dump_json, write_lines, write_result
 from familiar_cli.imports.formats import memory_text, portable_memory
-from familiar_cli.imports.import_plan import EXPORT_MANIFEST
+from familiar_cli.imports.import_plan import EXPORT_MANIFEST, MEMORY_DIR
 from familiar_cli.imports.lorebook_shelf import shelved_books
 from familiar_cli.imports.memory_lists import build_memories, resolve_days
 from familiar_cli.store.history.attachments import DIRECTORY, picture_files, pictures_in

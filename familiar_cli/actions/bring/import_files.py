@@ -30,7 +30,12 @@ from familiar_cli.imports.import_chat import (
     import_chats,
 )
 from familiar_cli.imports.import_lorebook import import_lorebook
-from familiar_cli.imports.import_plan import FamiliarReport, ImportReport, build_familiar
+from familiar_cli.imports.import_plan import (
+    MEMORY_DIR,
+    FamiliarReport,
+    ImportReport,
+    build_familiar,
+)
 from familiar_cli.imports.reading import forms_in, load_book, read_card, read_chats, read_memories
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.source import ForeignFile, as_source
@@ -439,7 +444,7 @@ class FileImporter:
     def _restore(self, item: ImportItem, exported: create.ExportedFamiliar) -> None:
         from familiar_cli.imports.folders import read_folder
 
-        memory = read_folder(exported.path / create.MEMORY_DIR)
+        memory = read_folder(exported.path / MEMORY_DIR)
 
         def make(home: Path, *, dry_run: bool) -> FamiliarReport:
             return build_familiar(
