@@ -126,6 +126,10 @@ def bare_lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
+MOST_NUMBER: Final = 1_000_000_000
+"""The largest number in a setting or an option: as seconds 31 years, which every timer takes."""
+
+
 def counted(number: int, noun: str, many: str = "") -> str:
     """Format a number with its noun: `1 file`, `1,200 files`."""
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"

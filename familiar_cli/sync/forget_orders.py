@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, MutableMapping, MutableSequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -61,7 +62,11 @@ _KNOWN_FILE: Final = "served.sqlite"  # of the server
 _DERIVED: Final = ("recall", "replying", ".backups", f"memory/{layout.INDEX_DIR}")
 _COPIES: Final = ("history.db.damaged-*", "history.db.salvaged*", f"{_KNOWN_FILE}*")
 _RECORDS: Final = ("traces", "runs", "quarantine")
-_OWN: Final = frozenset({"memory", "journal.git", "channels", "history.db", DIRECTORY, *_RECORDS})
+_OWN: Final = re.compile(
+    rf"memory|journal\.git|channels|history\.(db|db-.*|cursor)|instance\..*|moved\.txt|.*\.lock.*"
+    rf"|(subscriptions|sync)\.toml|{DIRECTORY}|{'|'.join(_RECORDS)}"
+)
+_OF_OTHERS: Final = (".trash", ".obsidian")  # in the memory, where this program reads nothing
 _TRIES: Final = 5
 _NOT_ABOUT_PEOPLE: Final = frozenset({"llm", "embedding"})  # names of models and servers
 
@@ -268,7 +273,8 @@ class ForgetRun:
     def foreign_files(self) -> list[Path]:
         """List files in the familiar's directory that the program did not make, and that tell."""
         done = {*self.records(), *self.settings(), self._place.paths.forgetting}
-        entries = [p for p in self._root.iterdir() if p.name not in _OWN and p not in done]
+        entries = [p for p in self._root.iterdir() if not _OWN.fullmatch(p.name) and p not in done]
+        entries += [self._place.memory.root / name for name in _OF_OTHERS]
         files = [p for entry in entries for p in (entry, *entry.rglob("*"))]
         return sorted(path for path in files if self._is_theirs(path))
 

@@ -98,14 +98,16 @@ def test_no_name_of_a_file_and_no_content_has_the_name(root) -> None:
 def test_copies_that_the_program_made_go_and_other_places_are_named(root) -> None:
     say(live("bea"), "555", NAME, f"I am {NAME}", "Hello!")
     words = (root / "history.db").read_bytes()
+    (root / "history.db-wal").write_bytes(words)  # not valid, but full of them
     left = ".tmp-familiar-99999999-ab.new"
     copies = ("history.db.damaged-20260101-000000", "quarantine/a.txt", left, f"memory/{left}")
-    for name in (*copies, "history.db.bak"):
+    for name in (*copies, "history.db.bak", "memory/.trash/old.md"):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_bytes(words)
     told = " ".join(data("people", "forget", NAME, "--yes", "--familiar", "ada")["not_covered"])
-    assert leftovers(root) == [str(root / "history.db.bak")]
-    assert "history.db.bak" in told
+    assert {*leftovers(root)} == {str(root / "history.db.bak"), str(root / "memory/.trash/old.md")}
+    assert ["history.db.bak" in told, "memory/.trash/old.md" in told] == [True, True]
+    assert "history.db-wal" not in told
     assert "`familiar people forget discord-555 --familiar bea`" in told
 
 

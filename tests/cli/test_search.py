@@ -28,6 +28,12 @@ def test_it_prints_the_place_the_score_and_the_words(memory) -> None:
     assert lines[1:] == ["    Alice likes green tea in the morning."]
 
 
+def test_a_number_that_nothing_can_take_is_a_usage_error(memory) -> None:
+    for command in (("search", "tea", "-k"), ("history", "show", "--last")):
+        result = run(*command, "99999999999999999999")
+        assert (result.exit_code, "at most 1,000,000,000" in result.stderr) == (2, True)
+
+
 def test_another_section_around_the_best_line_keeps_its_heading(memory) -> None:
     (memory / "bo.md").write_text("# Bo\n\n## Aliases\n\n- Bob\n\n## Facts\n\n- likes figs\n")
     lines = [line.strip() for line in run("search", "figs").stdout.splitlines() if line.strip()]

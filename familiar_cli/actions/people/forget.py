@@ -132,6 +132,8 @@ def _remaining_copies(familiar: Familiar, forgetting: ForgetRun) -> Iterator[str
     """Yield what else in the home has their words, with the command that removes it."""
     for path in forgetting.foreign_files():
         yield f"a file that this program did not make: delete {typed(str(path))}"
+    if (familiar.memory.root / ".git").exists():
+        yield "your own git repository in the memory, which has earlier versions of its files"
     home = familiar.paths.root.parent
     for other in list_familiars(home):
         if other == familiar.paths.id:

@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from familiar_cli.base.errors import UsageError
-from familiar_cli.base.text import is_visible, slugify, without_secrets
+from familiar_cli.base.text import MOST_NUMBER, is_visible, slugify, without_secrets
 
 ON_OFF = ("on", "off")
 _MOST_NAME_CHARS = 200
-_MOST: Final = 1_000_000_000  # as seconds 31 years, which clocks, timers and SQLite can take
 _TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
 
 
@@ -104,8 +103,8 @@ def value_problem(setting: Setting, value: object) -> str | None:
 
     A value that may hold a secret is never quoted.
     """
-    if isinstance(value, int | float) and value > _MOST:  # first: it may be too long to print
-        return f"is too large: at most {setting.maximum or _MOST:,}"
+    if isinstance(value, int | float) and value > MOST_NUMBER:  # first: it may be too long to print
+        return f"is too large: at most {setting.maximum or MOST_NUMBER:,}"
     if not _is_of_type(setting, value):
         return f"is {_describe_value(value)}, but must be {setting.allowed}"
     is_of_hub = setting.rule == "hub_name" and is_hub_name(str(value))

@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_command_from_info, get_command_name
 
 from familiar_cli.base.errors import UsageError
-from familiar_cli.base.text import counted, nearest
+from familiar_cli.base.text import MOST_NUMBER, counted, nearest
 from familiar_cli.cli.commands._contents import ALIASES
 from familiar_cli.pages.emit import Output, exact_bytes
 
@@ -155,6 +155,17 @@ def _describe_params(attrs: dict[str, Any]) -> dict[str, Any]:
     return attrs
 
 
+def _check_numbers(ctx: Any) -> None:  # noqa: ANN401
+    """Refuse a number that timers, dates and SQLite cannot take."""
+    for param in ctx.command.params:
+        value = ctx.params.get(param.name)
+        if isinstance(value, int | float) and value > MOST_NUMBER:
+            raise UsageError(
+                f"The number for {param.get_error_hint(ctx)} is too large: at most {MOST_NUMBER:,}",
+                hint=f"Run `{ctx.command_path} --help`.",
+            )
+
+
 class FamiliarCommand(TyperCommand):
     """A command that also takes the global options."""
 
@@ -176,6 +187,7 @@ class FamiliarCommand(TyperCommand):
         words = tuple(args)  # the list is emptied
         left = super().parse_args(ctx, _options_first(args, self.params))
         _check_places(ctx, words, self.params)
+        _check_numbers(ctx)
         return left
 
 
