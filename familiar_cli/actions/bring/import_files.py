@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -96,7 +97,7 @@ class FileImportOptions(Struct, frozen=True):
             whom, _, name = value.partition(":")
             return replace(self, whose={**self.whose, name: whom == "me"})
         if option == "--year":
-            return replace(self, year=int(value))
+            return replace(self, year=int(value) if re.fullmatch("[0-9]{1,4}", value) else None)
         return replace(self, dates="dmy" if value == "dmy" else "mdy")
 
 

@@ -74,3 +74,13 @@ def test_no_file_is_an_error_on_the_page(client) -> None:
 def test_a_long_name_of_a_file_is_shortened(client) -> None:
     page = upload(client, f"{'é' * 300}.png", png_card(v2(name="Mira")))
     assert confirm(client, page).url.path == "/f/mira/"
+
+
+def test_the_year_of_dates_without_one_is_asked_for(client) -> None:
+    page = upload(client, "c.txt", b"31 December 10:04 - User: Hi\n2 January 9:30 - Ada: Ho\n")
+    assert "Which day is its first date?" in page.text
+    assert '<option value="2023">31 December 2023</option>' in page.text
+    token = re.search(r'name="token" value="([^"]+)"', page.text)[1]
+    client.post("/import", data={"token": token, "year": "2023", "do": "import"})
+    shown = data("history", "show", "--all")["turns"]
+    assert [turn["at"][:10] for turn in shown] == ["2023-12-31", "2024-01-02"]
