@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     StepReport = Callable[[str, int, int], None]
 
 
-_EVERY_S = 5.0  # between two lines in a pipe
+_EVERY_S = 10.0  # between two lines in a pipe
 _SHOWN_EVERY = 100  # files between two updates of a terminal
 
 
@@ -42,19 +42,28 @@ def show_downloads(out: Output) -> Iterator[Report]:
 
 @contextmanager
 def show_count(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
-    """Show a count of processed lines: a spinner, or a line every few seconds in a pipe."""
-    on_terminal, told_s = sys.stderr.isatty(), stopwatch_s()
+    """Show a count of processed lines: a spinner, or a line now and then in a pipe."""
     with spinner(out, f"{what} …") as show:
-        tell = show if on_terminal else out.note
+        tell = show if sys.stderr.isatty() else _note_rarely(out)
 
         def report(name: str, count: int) -> None:
-            nonlocal told_s
-            if on_terminal or stopwatch_s() - told_s >= _EVERY_S:
-                told_s = stopwatch_s()
-                lines = f": {count:,} lines" if count else ""
-                tell(f"{what} {one_line(name, 40)}{lines} …")
+            lines = f": {count:,} lines" if count else ""
+            tell(f"{what} {one_line(name, 40)}{lines} …")
 
         yield report
+
+
+def _note_rarely(out: Output) -> Callable[[str], None]:
+    """Return a function that prints what it is called with, if it printed nothing for a while."""
+    told_s = stopwatch_s()
+
+    def tell(text: str) -> None:
+        nonlocal told_s
+        if stopwatch_s() - told_s >= _EVERY_S:
+            told_s = stopwatch_s()
+            out.note(text)
+
+    return tell
 
 
 @contextmanager
@@ -129,12 +138,13 @@ FEW: Final = 40
 
 @contextmanager
 def show_totals(out: Output) -> Iterator[StepReport]:
-    """Show progress as (kind of work, done, total).
+    """Show progress as (kind of work, done, total); in a pipe, a line now and then.
 
-    Nothing is shown without a terminal, or for fewer than `FEW` items, which take a moment.
+    Nothing is shown on a terminal for fewer than `FEW` items, which take a moment.
     """
     if out.quiet or not sys.stderr.isatty():
-        yield lambda _what, _done, _total: None
+        tell = _note_rarely(out)
+        yield lambda what, done, total: tell(f"{what}: {done:,} of {total:,} …")
         return
     from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 

@@ -115,5 +115,8 @@ def test_a_long_count_in_a_pipe_says_now_and_then_on_stderr_how_far_it_is(
     with progress.show_count(Output("import"), "reading") as report:
         report("big.json", 0)
         report("big.json", 5_000)
+    with progress.show_totals(Output("index build")) as report:
+        report("files", 70, 5_000)
     told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "reading big.json …\nreading big.json: 5,000 lines …\n")
+    lines = ["reading big.json …", "reading big.json: 5,000 lines …", "files: 70 of 5,000 …"]
+    assert (told.out, told.err.splitlines()) == ("", lines)
