@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -114,6 +114,7 @@ class ImportedChat(Struct):
         notes: Remarks on how it was read.
         heard_by: Who may hear of it, in words.
         is_closed: Whether several people speak in it, but only the owner may hear of it.
+        zone: The timezone in which people read its times; None: the system's.
     """
 
     file: str
@@ -142,6 +143,7 @@ class ImportedChat(Struct):
     first: tuple[ForeignMessage, ...] = ()
     heard_by: str = ""
     is_closed: bool = False
+    zone: tzinfo | None = None
 
 
 class SpeakerCount(Struct, frozen=True):
@@ -210,6 +212,7 @@ class ChatImport:
             chat.kind or title_of_format(chat.format),
             chat.aside,
             chat.notes,
+            zone=wish.reading.zone,
         )
         self._history = history
         self._source = source

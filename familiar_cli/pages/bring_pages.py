@@ -23,7 +23,7 @@ from familiar_cli.imports.sillytavern import (
     FileReport,
     ImportedFolder,
 )
-from familiar_cli.pages.page import Columns, PagePart, Stack, plain
+from familiar_cli.pages.page import Columns, PagePart, Stack, local_time, plain
 
 if TYPE_CHECKING:
     from familiar_cli.actions.bring.export import Export
@@ -217,7 +217,8 @@ def _chat_facts(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     speakers = (f"{_speaker_words(one)} {one.turns:,}" for one in chat.speakers)
     yield "speakers", shorten_list(speakers, _SPEAKERS)
     for number, message in enumerate(chat.first, start=1):
-        when = f"{message.at:%Y-%m-%d %H:%M} " if message.at and not message.estimated else ""
+        is_stated = message.at and not message.estimated
+        when = f"{local_time(message.at, chat.zone)} " if is_stated else ""
         said = one_line(message.text, _TEXT_CHARS)
         yield f"turn {number}", f"{when}{one_line(message.speaker or message.role)}: {said}"
 

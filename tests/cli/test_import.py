@@ -449,3 +449,11 @@ def test_a_document_is_not_taken_for_text(tmp_path) -> None:
     told = run("import", str(tmp_path / "a.pdf")).stderr
     assert "it is a document (save what it says as plain text" in told
     assert "reads any text" not in told
+
+
+def test_a_preview_shows_times_as_they_are_where_the_familiar_is(tmp_path) -> None:
+    live("ada")
+    run("config", "set", "timezone", "Asia/Tokyo")
+    path = tmp_path / "chat.txt"
+    path.write_text("2024-03-13 10:04 - User: hello\n2024-03-13 10:05 - Ada: hi\n", "utf-8")
+    assert "turn 1    2024-03-13 10:04 User" in run("import", str(path), "--dry-run").stdout

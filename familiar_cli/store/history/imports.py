@@ -205,9 +205,9 @@ class Appender:
         if last is None or last[2] == chat_id or last[1] <= in_ms(first.turn.at):
             return
         raise RefusedError(
-            f"Channel {self._channel_id!r} continues until {from_ms(last[1]):%Y-%m-%d %H:%M}, and "
-            f"turns are only added at its end; the chat's lines from "
-            f"{first.turn.at:%Y-%m-%d %H:%M} on were not imported",
+            f"Channel {self._channel_id!r} continues until {from_ms(last[1]):%Y-%m-%d %H:%M} UTC, "
+            f"and turns are only added at its end; the chat's lines from "
+            f"{first.turn.at:%Y-%m-%d %H:%M} UTC on were not imported",
             hint="`familiar import-chat FILE --channel NAME` imports it into a new channel.",
         )
 
