@@ -142,7 +142,7 @@ def test_what_is_restored_appears_with_an_id_of_its_own_or_not_at_all(
         patch.setattr(backup.shutil, "rmtree", lambda *_, **__: None)  # a kill tidies nothing up
         assert run("restore", str(copy), "--home", str(new)).exit_code == 130
     assert run("list", "--home", str(new)).stdout == ""
-    monkeypatch.setattr(backup, "is_alive", lambda _: False)
+    monkeypatch.setattr("familiar_cli.base.config.home.is_alive", lambda _: False)
     assert run("restore", str(copy), "--home", str(new)).exit_code == 0
     assert own(new / "ada") != own(home() / "ada")
     assert [path.name for path in new.iterdir() if path.is_dir()] == ["ada"]
