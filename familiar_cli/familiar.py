@@ -315,6 +315,7 @@ class Familiar:
         from familiar_cli.base.who.visibility import OWNERS, Evidence
         from familiar_cli.store.history.selection import (
             arrivals_stamp,
+            public_names,
             scopes_between,
             scopes_of_turns,
         )
@@ -323,6 +324,7 @@ class Familiar:
         kept: dict[int, str] = {}
         numbering = cache(lambda: self.numbering)
         imported = ImportedPages(self.paths.memory)
+        names = cache(lambda: public_names(self.history, rules))
 
         def cited(texts: Sequence[str]) -> list[frozenset[str]]:
             from familiar_cli.store.memory.pages.lines import scopes_cited
@@ -341,9 +343,9 @@ class Familiar:
             return frozenset({OWNERS}) if imported.has_between(first, last) else scopes
 
         def stamp() -> str:
-            return f"{imported.stamp()} {arrivals_stamp(self.history)}"
+            return f"{imported.stamp()} {arrivals_stamp(self.history)} {sorted(names())}"
 
-        return Evidence(cited, between, imported.has, stamp)
+        return Evidence(cited, between, imported.has, names, stamp)
 
     @cached_property
     def _kept_rules(self) -> KeptRules:

@@ -534,3 +534,38 @@ def test_where_a_stranger_searches_tells_nothing(homes, monkeypatch, within) -> 
         entered(one, monkeypatch)
         shown += [masked(run("search", "boats", "--in", within, "--as", "discord:zed").output)]
     assert shown[0] == shown[1]
+
+
+def test_the_owners_name_is_private_until_it_is_used_in_public(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("FAMILIAR_HOME", str(tmp_path))
+    live()
+    run("me", "--name", "Zebulon")
+    familiar = Familiar.load_from_disk(home(), "ada")
+    add, me = familiar.history.append, familiar.me().author
+    for author in (replace(me, display_name=None), ANNA, Author("discord", "cy", "Cy")):
+        row = add("town", "user", "We row.", author=author)
+    own = add("cli", "user", "My cat is here.", author=me)
+    page = f"# Zebulon\n\n## Aliases\n\n- Zebulon\n\n## Facts\n\n- Cat. <!-- turns {own.id} -->\n"
+    page = f"---\naliases: [Zebulon]\n---\n{page}- Rows. <!-- turns {row.id} -->\n"
+    run("memory", "write", "people/cli-user.md", page)
+    tools = {tool.name: tool for tool in TOOLS}
+
+    def answers() -> list[str]:
+        one = Caller(familiar, acts=ActsFor(("discord:*",)))
+        words = "rows zebulon"
+        calls = [("memory_search", {"query": words}), ("context", {"message": words})]
+        calls += [("memory_read", {"path": "people/cli-user.md"}), ("memory_list", {})]
+        calls += [("person", {"name": name}) for name in ("cli-user", "Anna", "Cy")]
+        shown = [told(partial(tools[name].run, one, arguments)) for name, arguments in calls]
+        asked = ("What of Zebulon?", "--as", "discord:9", "--channel", "x", "--dry-run", "--json")
+        sent = json.loads(run("ask", *asked).stdout)["data"]["contributions"]
+        return [*shown, *catalogue.complete_argument(one, "person", ""), repr(sent)]
+
+    hidden = answers()
+    assert "- Rows." in hidden[2]
+    assert "Nobody" in hidden[5]  # Anna was alone with the owner when she spoke
+    assert "no file about 'discord-cy'" in hidden[6]
+    assert "Zebulon" not in repr(hidden).replace("What of Zebulon", "")
+    add("town", "user", "It is me.", author=me)
+    familiar = Familiar.load_from_disk(home(), "ada")
+    assert "names': ['Zebulon']" in repr(answers()[4])

@@ -64,9 +64,7 @@ class PersonPage(Struct, frozen=True):
     last_seen: str | None
 
 
-def people_of(
-    familiar: Familiar, *, thorough: bool = True, within_s: float = inf, viewer: Viewer = OWNER
-) -> KnownPeople:
+def people_of(familiar: Familiar, *, thorough: bool = True, within_s: float = inf) -> KnownPeople:
     """List everyone who has a file or has spoken.
 
     Args:
@@ -74,13 +72,12 @@ def people_of(
         thorough: Check every file; otherwise only those in directories that have changed, without
             sizes.
         within_s: Stop reading changed files after this many seconds.
-        viewer: Who will see the names.
     """
     with closing(familiar.names()) as names:
         names.refresh(thorough=thorough, within_s=within_s)
         files = {person.slug: person for person in names.people()}
         collisions = tuple(names.collisions())
-    speakers, labels = speakers_of(familiar, viewer), familiar.labels()
+    speakers, labels = speakers_of(familiar), familiar.labels()
     known = []
     for slug in [*speakers, *sorted(files.keys() - speakers.keys())]:
         person, speaker = files.get(slug), speakers.get(slug)
@@ -246,9 +243,9 @@ def speakers_of(familiar: Familiar, viewer: Viewer = OWNER) -> dict[str, Speaker
     """Return everyone who has spoken, by slug, latest first; see `HistoryStore.speakers`."""
     me, said = familiar.me(), familiar.history.speakers(viewer)
     seen = familiar.history.last_times() if viewer.sees_everything else {}
+    name = me.named if viewer.is_owner else lambda author: author  # others may not know theirs
     people = [
-        replace(s, author=me.named(s.author), last_at=seen.get(s.author.slug, s.last_at))
-        for s in said
+        replace(s, author=name(s.author), last_at=seen.get(s.author.slug, s.last_at)) for s in said
     ]
     return {s.author.slug: s for s in sorted(people, key=lambda s: s.last_at, reverse=True)}
 

@@ -80,12 +80,14 @@ class Evidence(Struct, frozen=True):
         between: Returns the owner's scope if the owner said something in private on these days, of
             which the last is included.
         imported: Tells whether a page, by its path and text, came from elsewhere.
+        names: Returns the owners' names that are used in public, folded.
         stamp: Returns a text that changes when any of it may be answered differently.
     """
 
     cited: Callable[[Sequence[str]], list[frozenset[str]]]
     between: Callable[[date, date], frozenset[str]]
     imported: Callable[[str, str], bool]
+    names: Callable[[], frozenset[str]] = frozenset
     stamp: Callable[[], str] = str
 
 

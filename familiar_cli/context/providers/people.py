@@ -17,14 +17,29 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.markdown import Section, TextLine, sections, title_of
-from familiar_cli.base.text import counted, cut_to, fold, framed, one_line, shorten_list
+from familiar_cli.base.text import (
+    counted,
+    cut_to,
+    fold,
+    framed,
+    one_line,
+    shorten_list,
+    without_accents,
+)
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.context.budget import percent_of
 from familiar_cli.context.request import REFRESH_SHARE, ContextRequest
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject, held_back
 from familiar_cli.store.fts import content_words
-from familiar_cli.store.memory.aliases import Aliases, SharedName, main_account, slug_in
+from familiar_cli.store.memory.aliases import (
+    Aliases,
+    SharedName,
+    main_account,
+    names_of,
+    slug_in,
+)
 from familiar_cli.store.memory.layout import ALIASES_JSON, people_path
+from familiar_cli.store.memory.mentions import key_of
 from familiar_cli.store.memory.pages.facts import (
     asks_for_past,
     ended_spans,
@@ -48,6 +63,7 @@ from familiar_cli.store.memory.relation_index import Edge, RelationIndex, is_edg
 if TYPE_CHECKING:
     from familiar_cli.base.languages import Phrases
     from familiar_cli.base.who.identity import Labels
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.files import MemoryHead
@@ -383,7 +399,7 @@ class PeopleSource:
     def _find_names(self, request: ContextRequest) -> tuple[list[SharedName], list[str]]:
         with closing(self._aliases()) as aliases:
             unread = aliases.refresh(within_s=REFRESH_SHARE * self._limit_s)
-            names = aliases.find(request.query)
+            names = self._known_names(aliases.find(request.query), request.viewer)
             notices = [notice.removeprefix(f"{ALIASES_JSON}: ") for notice in aliases.looks_wrong()]
         if unread:
             self._on_unread()
@@ -395,6 +411,23 @@ class PeopleSource:
             for named in shared
         ]
         return names, [*notices, *parts]
+
+    def _known_names(self, names: Iterable[SharedName], viewer: Viewer) -> list[SharedName]:
+        """Return the names of people, without those that a viewer does not see on their pages."""
+
+        def is_known(name: str, slug: str) -> bool:
+            path = people_path(slug)
+            try:
+                text = self._store.read_head(path, self._store.limits.max_file_bytes).text
+            except FamiliarError:
+                return False
+            known = names_of(visible_in(text, viewer, path))
+            return without_accents(name) in (without_accents(key_of(one)) for one in known)
+
+        if viewer.is_owner:
+            return [*names]
+        known = (replace(n, slugs=tuple(s for s in n.slugs if is_known(n.name, s))) for n in names)
+        return [one for one in known if one.slugs]
 
     def _take(self, slug: str, cause: str, request: ContextRequest, gathered: _Gathered) -> None:
         rel_path = people_path(slug)

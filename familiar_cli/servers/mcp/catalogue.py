@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import NotFoundError, UsageError
+from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold_word, framed, harmless
+from familiar_cli.base.who.identity import NO_LABELS
 from familiar_cli.servers.mcp import desk_tools, reading_tools, writing_tools
 from familiar_cli.servers.mcp.tool import Arguments, Caller, Tool, page, see
-from familiar_cli.store.memory.layout import people_path
+from familiar_cli.store.memory.aliases import names_of, slug_in
+from familiar_cli.store.memory.layout import PEOPLE_DIR
 
 TOOLS: Final[tuple[Tool, ...]] = (*reading_tools.TOOLS, *writing_tools.TOOLS, *desk_tools.TOOLS)
 """All tools, in the order in which clients list them."""
@@ -175,11 +178,12 @@ def _tool_words(caller: Caller, tool: str, arguments: Arguments) -> str:
 
 def _people_names(caller: Caller) -> Iterable[str]:
     """List people with a file; others may have spoken in private only."""
-    from familiar_cli.actions.people.people import people_of
-
-    people = people_of(caller.familiar, viewer=caller.viewer).people
-    seen = [one for one in people if one.size_bytes is not None]
-    return (one.name for one in seen if caller.knows(people_path(one.slug)))
+    labels = caller.familiar.labels() if caller.viewer.is_owner else NO_LABELS
+    for entry in caller.files(PEOPLE_DIR):
+        if slug := slug_in(entry.rel_path):
+            with suppress(FamiliarError):  # too large, say
+                names = names_of(caller.seen_text(entry.rel_path))
+                yield labels.distinct(names[0], slug) if names else slug
 
 
 def _channel_names(caller: Caller) -> Iterable[str]:

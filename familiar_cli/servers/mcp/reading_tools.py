@@ -22,7 +22,6 @@ from familiar_cli.servers.mcp.tool import (
     TEXTS,
     WHOLE,
     Answer,
-    SeenFile,
     Tool,
     ToolItem,
     choice_of,
@@ -251,26 +250,35 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def _known_person(caller: Caller, name: str) -> Answer:
-    """Return the page of a person of whom the caller may know, by what it may read there.
+    """Return the page of a person of whom the caller may know, by the names that it may know.
 
     Raises:
-        NotFoundError: No page that it may read has this name.
+        NotFoundError: Nobody has this name, or the caller may read no page about them.
         UsageError: Several have it.
     """
     from familiar_cli.store.memory.aliases import names_of, slug_in
 
-    target, matches = fold(name.strip()).replace(":", "-", 1), list[tuple[str, SeenFile]]()
-    for entry in caller.files(PEOPLE_DIR):
-        if slug := slug_in(entry.rel_path):
-            names = names_of(caller.seen_text(entry.rel_path))
-            if target in {fold(slug), *(fold(one).replace(":", "-", 1) for one in names)}:
-                matches.append((slug, see(caller, entry.rel_path)))
+    pages = {slug_in(entry.rel_path): entry.rel_path for entry in caller.files(PEOPLE_DIR)}
+    names = {slug: names_of(caller.seen_text(path)) for slug, path in pages.items() if slug}
+    for one in caller.familiar.history.speakers(caller.viewer):
+        if one.turns:
+            called = filter(None, (one.author.display_name, one.author.username))
+            names[one.author.slug] = (*names.get(one.author.slug, ()), *called)
+    target = fold(name.strip()).replace(":", "-", 1)
+    matches = [
+        slug
+        for slug, known in sorted(names.items())
+        if target in {fold(slug), *(fold(one).replace(":", "-", 1) for one in known)}
+    ]
     if not matches:
         raise NotFoundError(f"Nobody is called {framed(name)!r}")
     if len(matches) > 1:
-        raise UsageError(f"{framed(name)!r} is {', '.join(slug for slug, _ in matches)}")
-    ((slug, seen),) = matches
-    more = {"slug": slug, "names": [framed(one) for one in names_of(seen.text)]}
+        raise UsageError(f"{framed(name)!r} is {', '.join(matches)}")
+    (slug,) = matches
+    if slug not in pages:
+        raise NotFoundError(f"There is no file about {framed(slug)!r} yet")
+    seen = see(caller, pages[slug])
+    more = {"slug": slug, "names": [framed(one) for one in dict.fromkeys(names[slug])]}
     return Answer(list(seen.items()), [], more, stamp=sha256_of(seen.text))
 
 
@@ -416,7 +424,8 @@ def context(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.context.types import Said
 
     channel = open_channel(caller, arguments) or caller.channel_id or CHANNEL
-    said = Said(arguments["message"], caller.familiar.me(channel).author, channel, greeting=0)
+    author = caller.familiar.me(channel).author if caller.viewer.is_owner else None
+    said = Said(arguments["message"], author, channel, greeting=0)
     trace = asyncio.run(assemble(caller.familiar, said, viewer=caller.viewer))
     pieces = [piece for piece in trace.contributions if piece.kept]
     more = {"tokens": trace.used_tokens, "budget": trace.budget_tokens}

@@ -204,6 +204,21 @@ def people_in(history: HistoryFile, channels: Iterable[str]) -> dict[str, set[st
     return result
 
 
+def public_names(history: HistoryFile, rules: PrivacyRules) -> frozenset[str]:
+    """Return the names under which the owners last spoke in each public channel, folded."""
+    sql = (
+        "SELECT speakers.channel_id, said.author_platform, said.author_user_id, author_username, "
+        "author_display_name, platform, user_id FROM speakers JOIN turns AS said ON id = last_id "
+        "LEFT JOIN one_to_one ON turn_id = last_id WHERE turns"
+    )
+    names = set[str]()
+    for channel_id, *said, platform, user_id in history.rows(sql):
+        author, only = to_author(tuple(said)), _to_author((platform, user_id))
+        if author.slug in rules.own and not rules.scope_said(unpack(channel_id), only):
+            names.update(map(fold, filter(None, (author.username, author.display_name))))
+    return frozenset(names)
+
+
 def spoken_in(history: HistoryFile) -> list[str]:
     """Return all channels that have turns."""
     return [unpack(row[0]) for row in history.rows("SELECT channel_id FROM only_speakers")]

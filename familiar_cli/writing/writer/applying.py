@@ -230,7 +230,8 @@ class BatchApplier(Struct):
             return  # already refused by name, or nothing depends on it
         linked = set(link_targets(self.grounds.seen(text or "", rel_path), rel_path))
         items = [
-            f"- [{_link_text(said, target)}]({way_to(target, rel_path)}) {cited}"
+            f"- [{_link_text(self.grounds.seen(said, target), target)}]"
+            f"({way_to(target, rel_path)}) {cited}"
             for target, said in fresh.items()
             if said and target not in linked
         ]

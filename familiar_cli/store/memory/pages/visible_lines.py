@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -47,6 +47,7 @@ _OWNERS_MARK: Final = re.escape("@" + NEUTRAL.slug.replace("-", "%2D"))
 _PUBLISHED: Final = re.compile(r"<!-- public(?: ([^\s<>]+))? -->")
 _COMMENT: Final = re.compile(r"<!--.*?-->")
 _AUDIENCE: Final = re.compile(rf"[ \t]*<!-- (?:public(?: [^\s<>]+)?|private {_OWNERS_MARK}) -->")
+_SAME: Final = "<!-- same person as "  # tells another account
 _EVER: Final = (date(1, 1, 9), date(9999, 1, 9))  # a digest of a digest does not say of which days
 _OF_LINKS: Final = ("sessions", "people", "topics")  # headings of the writer's links
 _LOWEST: Final = 7  # below all levels of headings
@@ -272,10 +273,17 @@ def _may_hide_from(viewer: Viewer, text: str, rel_path: str) -> bool:
     has_evidence = rules.evidence and ("<!-- turn" in text or rel_path.startswith(_OF_PERIODS))
     return bool(
         has_evidence
+        or _is_of_owner(rel_path, rules)
         or rules.notes_are_owners
         or may_hide(text, rel_path)
         or _is_imported(rules, rel_path, text)
     )
+
+
+def _is_of_owner(rel_path: str, rules: PrivacyRules) -> bool:
+    """Tell whether a page is about an owner."""
+    directory, _, name = rel_path.partition("/")
+    return directory == layout.PEOPLE_DIR and name.removesuffix(".md") in rules.own
 
 
 def _is_imported(rules: PrivacyRules, rel_path: str, text: str) -> bool:
@@ -510,7 +518,26 @@ def _scopes_of_lines(
     for (_, headings), scopes in zip(structure.blocks, citations, strict=True):
         of_block = page | scopes if scopes else page
         result += [page if is_heading else of_block for is_heading in headings]
+    if _is_of_owner(rel_path, rules):
+        return list(_with_names_apart(text, structure.lines, result, evidence.names()))
     return result
+
+
+def _with_names_apart(
+    text: str,
+    lines: Iterable[markdown.TextLine],
+    scopes: Iterable[frozenset[str]],
+    public: Container[str],
+) -> Iterator[frozenset[str]]:
+    """Yield the scopes of the lines about an owner, whose names may be known from private turns."""
+    start, is_listed = markdown.body_start(text), False
+    for line, owners in zip(lines, scopes, strict=True):
+        if line.level:
+            is_listed = heading_in(line.title) == "aliases"
+        is_name = line.start < start or line.level == 1 or (is_listed and not line.level)
+        name = _COMMENT.sub("", line.title if line.level else markdown.without_marker(line.text))
+        is_hidden = is_name and name.strip() and fold(name.strip()) not in public
+        yield owners | {OWNERS} if is_hidden or _SAME in line.text else owners
 
 
 def _with_links_apart(
