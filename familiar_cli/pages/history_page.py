@@ -191,7 +191,7 @@ def _more_rows(rows: Sequence[object], what: str) -> list[PagePart]:
 def _span_line(statistics: Statistics, zone: tzinfo | None) -> str:
     first = min(channel.first_at for channel in statistics.channels)
     last = max(channel.last_at for channel in statistics.channels)
-    return f"from {_day_words(first, zone)} to {_day_words(last, zone)}; months are counted in UTC"
+    return f"from {_day_words(first, zone)} to {_day_words(last, zone)}"
 
 
 def _passage_page(

@@ -304,7 +304,9 @@ def stats(ctx: typer.Context, *, channel: _options.OnlyChannel = None) -> None:
     from familiar_cli.store.history.statistics import gather_statistics
 
     with familiar_of(ctx) as familiar:
-        found = gather_statistics(familiar.history, familiar.counter.count, channel, viewer=OWNER)
+        found = gather_statistics(
+            familiar.history, familiar.counter.count, channel, viewer=OWNER, zone=familiar.zone
+        )
         labels, zone = familiar.labels(), familiar.zone
     out = output(ctx)
     out.answer(found, stats_page(found, labels, zone) if found.turns else None)

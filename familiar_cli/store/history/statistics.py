@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.who.visibility import OWNER, Viewer
-from familiar_cli.store.history.rows import from_ms, in_ms, pack, to_author, unpack
+from familiar_cli.store.history.rows import DamagedRowError, from_ms, in_ms, pack, to_author, unpack
 
 if TYPE_CHECKING:
     from familiar_cli.base.who.identity import Author
@@ -57,7 +60,7 @@ class AuthorCount(Struct, frozen=True):
 
 
 class MonthCount(Struct, frozen=True):
-    """A month, as `2026-01` in UTC, and its number of turns."""
+    """A month, as `2026-01`, and its number of turns."""
 
     month: str
     turns: int
@@ -100,6 +103,7 @@ def gather_statistics(
     channel_id: str | None = None,
     *,
     viewer: Viewer,
+    zone: tzinfo | None = UTC,
 ) -> Statistics:
     """Compute the statistics of one channel or of all.
 
@@ -107,6 +111,7 @@ def gather_statistics(
         count_tokens: Counts the tokens of a text; used on a sample of the turns.
         channel_id: The channel; None: all.
         viewer: Who will see the names; see `HistoryStore.speakers`.
+        zone: The timezone of the months; None: the system's.
     """
     where = "" if channel_id is None else " WHERE channel_id = ?"
     values = () if channel_id is None else (pack(channel_id),)
@@ -118,7 +123,7 @@ def gather_statistics(
         tokens=_estimate_tokens(history, count_tokens, (turns, chars or 0), where, values),
         channels=tuple(c for c in channels if channel_id in (None, c.channel)),
         authors=_author_counts(history, where, values, viewer if channel_id is None else OWNER),
-        months=_month_counts(history, where, values),
+        months=_month_counts(history, where, values, zone),
     )
 
 
@@ -146,13 +151,17 @@ def _author_counts(
 
 
 def _month_counts(
-    history: HistoryStore, where: str, values: tuple[Any, ...]
+    history: HistoryStore, where: str, values: tuple[Any, ...], zone: tzinfo | None
 ) -> tuple[MonthCount, ...]:
-    sql = (
-        "SELECT strftime('%Y-%m', at_ms / 1000, 'unixepoch'), count(*) "  # noqa: S608
-        f"FROM shown{where} GROUP BY 1 ORDER BY 1"
-    )
-    return tuple(MonthCount(month or "?", n) for month, n in history.rows(sql, values))
+    """Count turns by month; in no timezone does one begin within a quarter of an hour."""
+    sql = f"SELECT at_ms / {_QUARTER_MS}, count(*) FROM shown{where} GROUP BY 1"  # noqa: S608
+    months: Counter[str] = Counter()
+    for quarter, turns in history.rows(sql, values):
+        month = "?"
+        with suppress(DamagedRowError):
+            month = to_zone(from_ms(quarter * _QUARTER_MS), zone).isoformat()[: len("2026-01")]
+        months[month] += turns
+    return tuple(MonthCount(month, turns) for month, turns in sorted(months.items()))
 
 
 def _estimate_tokens(

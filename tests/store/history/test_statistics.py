@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -34,6 +35,11 @@ def test_all_is_counted(store) -> None:
         ("2026-01", 1),
         ("2026-02", 1),
     ]
+
+
+def test_months_are_those_of_the_familiars_timezone(store) -> None:
+    found = gather_statistics(store, len, viewer=OWNER, zone=ZoneInfo("America/New_York"))
+    assert [month.month for month in found.months] == ["2025-01", "2026-01"]
 
 
 def test_one_channel_is_counted_alone(store) -> None:
