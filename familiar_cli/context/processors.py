@@ -233,7 +233,8 @@ class SteppedThinkingPreProcessor(SideModel):
         turns = [*said[:-1], *waiting, *said[-1:]][-MOST_TURNS:]
         labels = request.labels.joined(author for _, author, _ in turns)
         return [
-            f"{self._who(role, author, labels)}: {_indent_speakers(text)}"
+            # Lines that would look like a new speaker are indented.
+            f"{self._who(role, author, labels)}: " + "\n  ".join(text.strip().splitlines())
             for role, author, text in turns
         ]
 
@@ -241,11 +242,6 @@ class SteppedThinkingPreProcessor(SideModel):
         if role == "assistant":
             return framed(self._char)
         return labels.of(author) if author else "User"
-
-
-def _indent_speakers(text: str) -> str:
-    """Indent lines that would look like a new speaker."""
-    return "\n  ".join(text.strip().splitlines())
 
 
 def _style_note(text: str) -> Contribution:

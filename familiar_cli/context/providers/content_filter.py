@@ -323,7 +323,9 @@ class Filter(Struct, eq=False):
         seen: dict[str, PartlyHiddenFile | None] = {}
         items: list[tuple[str, int, str]] = []
         for hit in hits:
-            words = "" if _is_out(hit.rel_path, hidden) else self._line(hit, sight, seen)
+            path = hit.rel_path
+            is_out = path in hidden or path.startswith(f"{SELF_DIR}/") or not is_page(path)
+            words = "" if is_out else self._line(hit, sight, seen)
             if words:
                 file = seen[hit.rel_path]
                 text = file.text if file else ""
@@ -360,12 +362,6 @@ class Filter(Struct, eq=False):
             first = max(0, min(hit.start - LINE_CHARS // 3, len(words) - LINE_CHARS))
             words = words[first : first + LINE_CHARS]
         return sight.words(hit.rel_path, words)
-
-
-def _is_out(rel_path: str, hidden: Collection[str]) -> bool:
-    """Tell whether a file is in the prompt already, belongs to the character, or is not text."""
-    is_text = is_page(rel_path)
-    return rel_path in hidden or rel_path.startswith(f"{SELF_DIR}/") or not is_text
 
 
 def _start_of(text: str, line: int) -> int:

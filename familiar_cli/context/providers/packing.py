@@ -658,15 +658,20 @@ class _Filler(Struct):
 
     def _is_told(self, fact: Fact, vague: int) -> bool:
         """Tell whether a fact is included, or will be from a more precise source."""
-        if (fact.said and fact.said in self.said) or self.precision.exceeds(fact, vague):
+        if fact.said and fact.said in self.said:
             return True
-        return vague > 0 and bool(fact.turns) and self.turns.issuperset(fact.turns)
+        if not vague:  # nothing is more precise
+            return False
+        is_in_turns = bool(fact.turns) and self.turns.issuperset(fact.turns)
+        return is_in_turns or self.precision.exceeds(fact, vague)
 
 
 def _needed_before(piece: Excerpt) -> Excerpt | None:
     """Return the preceding piece of one that needs it: a short answer, or part of a long one."""
+    if piece.before is None:
+        return None
     is_short = len(_normal_text(piece.text).split()) < _FEW_WORDS
-    return piece.before() if piece.before and (is_short or piece.is_part) else None
+    return piece.before() if is_short or piece.is_part else None
 
 
 def _is_next(piece: Excerpt, other: Excerpt) -> bool:

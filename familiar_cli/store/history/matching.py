@@ -118,7 +118,8 @@ class TurnMatcher:
         for part in reversed(self._parts):
             raw = self._known(part, line, is_ahead=True) or self._known(part, line, is_ahead=False)
             if raw is not None:
-                return LineMatch.there if _same_json(raw, line.raw) else LineMatch.details_changed
+                is_same = raw == line.raw or _without_branches(raw) == _without_branches(line.raw)
+                return LineMatch.there if is_same else LineMatch.details_changed
         return LineMatch.edited if self._is_edit(line) else LineMatch.new
 
     def _known(self, part: events.BranchPart, line: IncomingLine, *, is_ahead: bool) -> str | None:
@@ -209,11 +210,6 @@ class TurnMatcher:
         if line.estimated or estimated:  # without a time, only the position can decide
             return bool(line.estimated and estimated and follows)
         return bool(at_ms == in_ms(line.turn.at))
-
-
-def _same_json(stored: str, raw: str) -> bool:
-    """Tell whether two JSON lines are equivalent."""
-    return stored == raw or bool(_without_branches(stored) == _without_branches(raw))
 
 
 def _without_branches(raw: str) -> dict[str, Any]:
