@@ -229,7 +229,8 @@ def describe_write(made: write_memories.WriteOutcome) -> Answer:
     if made.checksum:
         about["checksum"] = made.checksum
     note = _NOTES[made.outcome].format(path=told_path(made.rel_path), plan=made.plan_id)
-    hint = "plans_list shows it." if made.plan_id else ""
+    is_seen = made.checksum != write_memories.checksum_of("")
+    hint = "plans_list shows it." if made.plan_id and is_seen else ""
     merged = _MERGED if made.is_merged else ""
     return Answer([ToolItem(about)], [*filter(None, (note, merged, hint))])
 
