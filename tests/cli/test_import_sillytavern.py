@@ -251,6 +251,9 @@ def test_what_the_folder_lacks_and_what_is_not_used_is_named(folder) -> None:
     ):
         assert f"`familiar {command}`" in told
         assert "not used" in told
+    run("channel", "set", "a", "author_note.text", "[It rains]")
+    run("me", "--name", "Tom", "--channel", "a")
+    assert len(found(folder)["familiars"][0]["warnings"]) == 1
     assert reason(answer, "chats/Mira/header only.jsonl") == "it has no messages"
     assert reason(answer, "characters/gone.png") == "missing; the group 'Two' lists it"
     assert outcomes(answer)["group chats/lost.jsonl"] == "skipped"

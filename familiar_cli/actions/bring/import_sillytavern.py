@@ -15,6 +15,7 @@ from familiar_cli.actions.people.me import change_me, place_of_me, show_me
 from familiar_cli.actions.talk import client_chat
 from familiar_cli.base import errors
 from familiar_cli.base.config.home import FamiliarPaths, list_familiars
+from familiar_cli.base.config.schema import ChannelConfig
 from familiar_cli.base.text import counted, fold, nearest, typed
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import import_chat, sillytavern
@@ -349,7 +350,7 @@ class _FolderImport:
             with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
                 done = self._chats(familiar, history, character)
             memories, told = self._memories(familiar, character, done, dry_run=rehearse)
-            warnings += (*told, *self._unused_notes(character, done))
+            warnings += (*told, *self._unused_notes(familiar, character, done))
             if not self._is_rehearsal:
                 with suppress(errors.FamiliarError):  # the next search does it, or reports it
                     familiar.finder.index_words()
@@ -463,22 +464,27 @@ class _FolderImport:
         return number, tuple(parts)
 
     def _unused_notes(
-        self, character: _Character, done: import_chat.ImportedChats
+        self, familiar: Familiar, character: _Character, done: import_chat.ImportedChats
     ) -> Iterator[str]:
         """Yield which author's notes and personas are not used here, with the command for each."""
+        is_set = bool(familiar.config.author_note.text)
         where = f"--familiar {character.id}"
-        if note := self._links.notes.get(character.file.stem):
+        if (note := self._links.notes.get(character.file.stem)) and not is_set:
             command = f"familiar config set author_note.text {typed(note)} {where}"
             yield f"its author's note is not used; `{command}` sets it"
         channels = {chat.file: chat.channel for chat in done.chats}
         for file in (*character.chats, *(file for file, _ in character.group_chats)):
             about = sillytavern.chat_metadata(file)
-            channel = typed(channels.get(str(file.path), ""))
-            if (note := text_at(about, "note_prompt").strip()) and str(file.path) in channels:
+            if not (channel_id := channels.get(str(file.path), "")):
+                continue
+            channel, there = typed(channel_id), ChannelConfig()
+            with suppress(errors.FamiliarError):  # `doctor` names a damaged file
+                there = familiar.channels.read(channel_id).settings
+            if (note := text_at(about, "note_prompt").strip()) and not there.author_note.text:
                 command = f"familiar channel set {channel} author_note.text {typed(note)} {where}"
                 yield f"{file.rel_path}: its author's note is not used; `{command}` sets it"
             persona = self._links.personas.get(text_at(about, "persona"), "")
-            if persona and str(file.path) in channels:
+            if persona and not there.me.name:
                 command = f"familiar me --name {typed(persona)} --channel {channel} {where}"
                 yield f"{file.rel_path}: you are {persona!r} in it; `{command}` keeps it so"
 
