@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -448,7 +449,7 @@ def _fill_history(
         columns = [row[1] for row in connection.execute("PRAGMA table_info(turns)")]
         rows = (dict(zip(columns, (n, *row[1:]), strict=False)) for n, row in turns.items())
         _insert_rows(connection, "turns", columns, rows)
-        _read_tables(tables, pages)
+        _read_tables(tables, pages, [root for root, _ in schema.values()])
         for table in tables:
             known = [row[1] for row in connection.execute(f'PRAGMA table_info("{table.name}")')]
             if count := _insert_rows(connection, table.name, known, table.named_rows()):
@@ -590,17 +591,24 @@ class _SavedTable(Struct):
 _VALUES: Final[dict[str, Any]] = {"INTEGER": int, "TEXT": (str, bytes)}
 
 
-def _read_tables(tables: Iterable[_SavedTable], pages: Pages) -> None:
-    """Read the rows of tables, then those on pages that can belong to one damaged table only."""
+def _read_tables(tables: Sequence[_SavedTable], pages: Pages, roots: Iterable[int]) -> None:
+    """Read the rows of tables, then those on pages that can belong to one damaged table only.
+
+    Args:
+        roots: The root pages of all tables, including those that are not read.
+    """
     used: set[int] = set()
+    for root in roots:
+        deque(pages.records(root, None, used), maxlen=0)
+    names = {"turns", *(table.name for table in tables)}  # they begin the rows of sqlite_sequence
     for table in tables:
-        seen: set[int] = set()
-        found = pages.records(table.root, table.gaps, seen)
+        found = pages.records(table.root, table.gaps)
         table.rows = [one for one in found if table.fits(*one)]
-        used |= seen
     damaged = [table for table in tables if table.gaps and table.has_rowid]
     for leaf in pages.loose_leaves(used) if damaged else ():
-        owners = [table for table in damaged if leaf and all(table.fits(*one) for one in leaf)]
+        if not leaf or names.intersection(leaf[0][1][:1]):
+            continue
+        owners = [table for table in damaged if all(table.fits(*one) for one in leaf)]
         if len(owners) == 1:
             owners[0].rows += leaf
 
