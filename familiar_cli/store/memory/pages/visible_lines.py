@@ -52,7 +52,10 @@ _EVER: Final = (date(1, 1, 9), date(9999, 1, 9))  # a digest of a digest does no
 _OF_LINKS: Final = ("sessions", "people", "topics")  # headings of the writer's links
 _LOWEST: Final = 7  # below all levels of headings
 _MOST_CHARS: Final = 32_768  # the structure of a longer page is not cached, to save memory
+# What is in effect at a line: the level of the section, its scopes, and whether it is published.
 _Marks = tuple[tuple[int, frozenset[str], bool], ...]
+_Block = tuple[str, list[bool]]  # a text, and which of its lines are headings
+_Structure = tuple[tuple[markdown.TextLine, ...], list[_Marks], list[_Block]]
 _OF_PERIODS: Final = tuple(f"{name}/" for name in layout.SCOPED_DIRS)
 _SOURCES: Final = re.compile(r"^sources: (\{.*\})[ \t\r]*$", re.MULTILINE)
 _DAY_IN_PATH: Final = re.compile(
@@ -432,42 +435,21 @@ def owned_lines(
     everyone, only an unindented heading ends a section, and one started inside a code block extends
     to the end.
     """
-    structure = _read_structure(text) if len(text) > _MOST_CHARS else _structure_of(text)
+    read = _structure_of if len(text) <= _MOST_CHARS else _structure_of.__wrapped__
+    structure = lines, marks, _ = read(text)
     rests_on = _scopes_of_lines(text, structure, rel_path, rules)
-    for line, marks, owners in zip(structure.lines, structure.marks, rests_on, strict=True):
-        for _, scopes, is_published in marks:
+    for line, of_line, owners in zip(lines, marks, rests_on, strict=True):
+        for _, scopes, is_published in of_line:
             owners = scopes if is_published else owners | scopes  # noqa: PLW2901
         yield line, owners
 
 
-class _PageStructure(Struct, frozen=True):
-    """What a page says of its lines, whoever reads it.
-
-    Args:
-        marks: The marks in effect at each line: the level of the section, its scopes, and whether
-            it is published.
-        blocks: The text of each block, and which of its lines are headings.
-    """
-
-    lines: tuple[markdown.TextLine, ...]
-    marks: list[_Marks]
-    blocks: list[tuple[str, list[bool]]]
-
-
-def _read_structure(text: str) -> _PageStructure:
+@lru_cache(maxsize=128)  # one question after another finds the same pages
+def _structure_of(text: str) -> _Structure:
     lines = tuple(markdown.scan(text))
     blocks = _blocks(lines, markdown.body_start(text))
-    return _PageStructure(
-        lines,
-        list(_marks_of_lines(lines)),
-        [
-            ("".join(line.text for line in block), [line.level > 0 for line in block])
-            for block in blocks
-        ],
-    )
-
-
-_structure_of = lru_cache(maxsize=128)(_read_structure)  # the same pages, for one question and more
+    texts = [("".join(x.text for x in block), [x.level > 0 for x in block]) for block in blocks]
+    return lines, list(_marks_of_lines(lines)), texts
 
 
 def _marks_of_lines(lines: Iterable[markdown.TextLine]) -> Iterator[_Marks]:
@@ -488,9 +470,10 @@ def _marks_of_lines(lines: Iterable[markdown.TextLine]) -> Iterator[_Marks]:
 
 
 def _scopes_of_lines(
-    text: str, structure: _PageStructure, rel_path: str, rules: PrivacyRules | None
+    text: str, structure: _Structure, rel_path: str, rules: PrivacyRules | None
 ) -> list[frozenset[str]]:
     """Return what each line rests on, apart from marks."""
+    lines, _, blocks = structure
     owners = frozenset({OWNERS})
     page = frozenset(filter(None, (layout.scope_of_path(rel_path),)))
     is_apart = bool(page)
@@ -498,13 +481,13 @@ def _scopes_of_lines(
         page |= owners
     evidence = rules and rules.evidence
     if not evidence or not rules or is_apart:
-        return [page] * len(structure.lines)
+        return [page] * len(lines)
     is_imported = _is_imported(rules, rel_path, text)
-    texts = [of_block for of_block, _ in structure.blocks]
+    texts = [of_block for of_block, _ in blocks]
     citations = evidence.cited(texts)
     if rel_path.startswith(_OF_PERIODS):
         page = page.union(*citations, _made_from(text, evidence), owners if is_imported else ())
-        return [page] * len(structure.lines)
+        return [page] * len(lines)
     is_note = rules.notes_are_owners and not rel_path.startswith(
         (f"{layout.SELF_DIR}/", f"{layout.LORE_DIR}/")
     )
@@ -515,11 +498,11 @@ def _scopes_of_lines(
         ]
     citations = _with_links_apart(texts, citations)
     result: list[frozenset[str]] = []
-    for (_, headings), scopes in zip(structure.blocks, citations, strict=True):
+    for (_, headings), scopes in zip(blocks, citations, strict=True):
         of_block = page | scopes if scopes else page
         result += [page if is_heading else of_block for is_heading in headings]
     if _is_of_owner(rel_path, rules):
-        return list(_with_names_apart(text, structure.lines, result, evidence.names()))
+        return list(_with_names_apart(text, lines, result, evidence.names()))
     return result
 
 
