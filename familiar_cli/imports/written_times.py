@@ -65,11 +65,12 @@ _DATE: Final = (
     r"[-.,/ ]{1,2}(?:de[ ])?\d{2,4}"
     rf"|{_MONTH}\.?[ ]\d{{1,2}}(?:st|nd|rd|th)?,?[ ]\d{{4}})"
 )
-_SHORT_DATE: Final = (  # without a year
-    r"(?:\d{1,2}[ ]?[月월][ ]?\d{1,2}[ ]?[日일]|\d{1,2}/\d{1,2}|\d{1,2}\.[ ]?\d{1,2}\."
+_NAMED_DAY: Final = (  # without a year
+    r"(?:\d{1,2}[ ]?[月월][ ]?\d{1,2}[ ]?[日일]"
     rf"|\d{{1,2}}(?:st|nd|rd|th|º|er)?[-. ]{{1,2}}(?:de[ ])?{_MONTH}\.?"
     rf"|{_MONTH}\.?[ ]\d{{1,2}}(?:st|nd|rd|th)?)"
 )
+_SHORT_DATE: Final = rf"(?:\d{{1,2}}/\d{{1,2}}|\d{{1,2}}\.[ ]?\d{{1,2}}\.|{_NAMED_DAY})"
 _TIME: Final = (
     rf"(?:(?:{_HALF})[ ]?)?"
     r"\d{1,2}(?::\d{2}(?::\d{2}(?:[.,]\d{1,6})?)?|[.h]\d{2}(?:\.\d{2})?(?![./\d]))"
@@ -93,7 +94,8 @@ _TIME_IN: Final = re.compile(rf"(?<![\d.:/-]){_TIME}", re.IGNORECASE)
 _HALF_IN: Final = re.compile(rf"(?<![^\W\d_])(?:{_HALF})(?![^\W\d_])", re.IGNORECASE)
 _RULES: Final = r"[-–—=*_~#]{1,80}"
 _DAY: Final = re.compile(
-    rf"(?:[#>*_=~–—-]{{1,40}}[ ]{{0,3}}|\[)?\s{{0,3}}(?:{_DAY_NAME})?(?P<date>{_DATE}){_AFTER_DATE}"
+    rf"(?:[#>*_=~–—-]{{1,40}}[ ]{{0,3}}|\[)?\s{{0,3}}(?:{_DAY_NAME})?"
+    rf"(?P<date>{_DATE}|{_NAMED_DAY}){_AFTER_DATE}"
     rf"(?:,?[ ]{{1,2}}(?:星期|週|周)?(?:{_WEEKDAY})\.?)?[ ]{{0,3}}(?:{_RULES}|\]|:)?",
     re.IGNORECASE,
 )

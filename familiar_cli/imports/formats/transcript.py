@@ -297,7 +297,9 @@ class _Survey:
         Raises:
             RefusedError: Only a person knows it, or their year.
         """
-        first = next((self._yearless[style] for style in styles if style in self._yearless), "")
+        is_timed = any(self._styles[style].is_timed for style in styles)
+        dated = [*(["day"] if has_days and is_timed else []), *styles]
+        first = next((self._yearless[one] for one in dated if one in self._yearless), "")
         if first and not self._reading.year:
             self._ask_year(first)
         where = ["day"] if has_days and "day" in self._dates else []
