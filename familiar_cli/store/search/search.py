@@ -238,6 +238,7 @@ class _IndexQuery(Struct):
         maxsim: dict[int, tuple[float, float]] = {}
         spec = None
         speakers = people_among({line.speaker for line in candidates}, self.query)
+        weights = self.options.weights or weights_for(self.query, lines=self.options.lines)
         if meaning is not None:
             from familiar_cli.store.search import token_vectors  # noqa: PLC0415  # loads numpy
 
@@ -253,10 +254,10 @@ class _IndexQuery(Struct):
                 lines,
                 made_of,
                 count=pieces.lines_seen.rows if pieces.lines_seen else len(near),
+                second=weights.twice and not self.options.lines,
             )
         files = {line.document_id for line in candidates}
         named = people_named(self.connection, self.query, pieces.seen_files)
-        weights = self.options.weights or weights_for(self.query, lines=self.options.lines)
         today = to_zone(now(), self.options.zone).date()
         scorer = rank.Scorer(
             candidates,

@@ -8,7 +8,7 @@ refers to them, so what a crash leaves behind is past the end and overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -69,17 +69,46 @@ def quantise_vectors(vectors: Matrix) -> Rows:
     return np.rint(vectors * SCALE).astype(np.int8)
 
 
-def token_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
+def token_maxima(rows: Rows, extents: Extents, question: Matrix, *, second: bool = False) -> Matrix:
     """Return each text's similarity to each token of a question, float32[n, q], >= 0.
 
     Args:
         rows: int8[t, w], of all texts.
         extents: The rows of the texts to compare.
         question: float32[q, w], each L2-normalised.
+        second: A text's second most similar token counts instead of its most similar one.
     """
     import numpy as np  # noqa: PLC0415
 
     result = np.zeros((len(extents.counts), len(question)), np.float32)
+    for texts, begins, near in _near_blocks(rows, extents, question):
+        best = np.maximum.reduceat(near, begins, axis=0)
+        if second:
+            near[near >= best.repeat(np.diff(begins, append=len(near)), axis=0)] = 0.0
+            best = np.maximum.reduceat(near, begins, axis=0)
+        result[texts] = best
+    return np.maximum(result, 0.0, out=result)
+
+
+def mean_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
+    """Return the mean similarity of a text's tokens, each to the nearest of a question's."""
+    import numpy as np  # noqa: PLC0415
+
+    result = np.zeros(len(extents.counts), np.float32)
+    for texts, begins, near in _near_blocks(rows, extents, question):
+        result[texts] = np.add.reduceat(near.max(axis=1), begins) / extents.counts[texts]
+    return result
+
+
+def _near_blocks(
+    rows: Rows, extents: Extents, question: Matrix
+) -> Iterator[tuple[Places, Places, Matrix]]:
+    """Yield the cosines of tokens with a question's, some texts at a time.
+
+    With them, float32[t, q], come the indexes of those texts, and where each begins.
+    """
+    import numpy as np  # noqa: PLC0415
+
     columns = np.ascontiguousarray(question.T / np.float32(SCALE))
     at_once = block_rows(*columns.shape)
     (filled,) = extents.counts.nonzero()
@@ -90,28 +119,32 @@ def token_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
         done = int(begins[first])
         last = max(first + 1, int(ends.searchsorted(done + at_once, side="right")))
         some = rows.take(places[done : int(ends[last - 1])], axis=0)
-        near = some.astype(np.float32) @ columns
-        result[filled[first:last]] = np.maximum.reduceat(near, begins[first:last] - done, axis=0)
+        yield filled[first:last], begins[first:last] - done, some.astype(np.float32) @ columns
         first = last
-    return np.maximum(result, 0.0, out=result)
 
 
-def question_maxima(rows: Rows, extents: Extents, asked: Encoded) -> Matrix:
+def question_maxima(
+    rows: Rows, extents: Extents, asked: Encoded, *, second: bool = False
+) -> Matrix:
     """Return each text's similarity to each token of a question, float32[n, q].
 
     A text that is about a thing of the kind asked for is as similar as if it named the kind.
+
+    Args:
+        second: As in `token_maxima`; of the things, the second most similar one counts, too.
     """
     import numpy as np  # noqa: PLC0415
 
     assert asked.tokens is not None
     places = [place for place, word in enumerate(asked.words) if word == asked.kind]
     if asked.things is None or not places:
-        return token_maxima(rows, extents, asked.tokens)
-    both = token_maxima(rows, extents, np.concatenate((asked.tokens, asked.things)))
-    result, things = both[:, : len(asked.words)], both[:, len(asked.words) :].max(axis=1)
+        return token_maxima(rows, extents, asked.tokens, second=second)
+    result = token_maxima(rows, extents, asked.tokens, second=second)
+    things = token_maxima(rows, extents, asked.things)
+    best = np.sort(things, axis=1)[:, -2:][:, 0] if second else things.max(axis=1)
     for place in places:
-        np.maximum(result[:, place], things, out=result[:, place])
-    return np.ascontiguousarray(result)
+        np.maximum(result[:, place], best, out=result[:, place])
+    return result
 
 
 def largest_maxima(result: Matrix, members: Places, sizes: Places) -> Matrix:
@@ -186,6 +219,22 @@ def _first_quartile(values: Matrix) -> float:
     low, high = np.partition(values, (place, after))[[place, after]]
     share, step = np.float32(quarters / 4), high - low
     return float(high - step * (1 - share) if quarters > 1 else low + step * share)
+
+
+_MEAN: Final = 0.2  # what a turn scores that is as near as the average one
+_SPREADS: Final = (0.1, 0.16)  # of similarities; most questions lie in between
+
+
+def scale_by_spread(values: Matrix) -> Matrix:
+    """Scale `values` to [0, 1]: the mean is 0.2, and a standard deviation makes 0.2.
+
+    The mean counts as half of the best at most, since few texts may all be near. A small spread,
+    where nothing stands out, counts as 0.1, and a large one, of few texts, as 0.16.
+    """
+    middle = min(float(values.mean()), float(values.max()) / 2)
+    spread = min(max(float(values.std()), _SPREADS[0]), _SPREADS[1])
+    shares: Matrix = (_MEAN + _MEAN * (values - middle) / spread).clip(0.0, 1.0)
+    return shares
 
 
 NONE: Final = {"tokens": "", "token_rows": "0", "token_width": "0"}
@@ -292,6 +341,7 @@ def token_nearness(
     made_of: PieceParts,
     *,
     count: int,
+    second: bool = False,
 ) -> dict[int, tuple[float, float]]:
     """Return the similarity of lines and their passages to a question, by the line's id.
 
@@ -303,6 +353,7 @@ def token_nearness(
         encoding: The question.
         made_of: All passages that contain them.
         count: Approximate number of lines in the index.
+        second: Lines, but not passages, are compared as `question_maxima` says.
     """
     if rows is None or encoding.tokens is None or rows.shape[1] != encoding.tokens.shape[1]:
         return {}
@@ -331,9 +382,14 @@ def token_nearness(
     around = weighted_sums(largest_maxima(result, number_runs(firsts, sizes), sizes), shares)
     (begins,) = np.diff(windows.lines, prepend=-1).nonzero()  # windows are sorted by line
     target = windows.lines[begins]
-    own = scale_values(weighted_sums(result[ids.searchsorted(target)], shares))
+    places = ids.searchsorted(target)
+    own = result[places]
+    if second:
+        some = Extents(extents.starts[places], extents.counts[places])
+        own = question_maxima(rows, some, encoding, second=True)
+    line = scale_values(weighted_sums(own, shares))
     passage = scale_values(np.maximum.reduceat(around, begins))
-    pairs = zip(own.tolist(), passage.tolist(), strict=True)
+    pairs = zip(line.tolist(), passage.tolist(), strict=True)
     return dict(zip(target.tolist(), pairs, strict=True))
 
 

@@ -55,6 +55,9 @@ VERSION: Final = 4
 EXACT_ROWS: Final = 20_000
 """Up to so many vectors are compared with the question one by one, without sketches."""
 
+OF_TURN_WORDS: Final = 0.25
+"""Share of the words of a turn compared with the question, against those of the question."""
+
 _RESCORED: Final = 2_000  # rows that are read after sketches have been compared
 _BLOCK: Final = 16_384  # fits into a processor's cache
 _SCALE: Final = 127
@@ -170,10 +173,14 @@ class NearTurns(Struct, frozen=True):
         result = token_vectors.question_maxima(self.tokens, extents, encoding)
         members = np.array([place for group in groups for place in group])
         passages = token_vectors.largest_maxima(result, members, np.array([len(g) for g in groups]))
-        own = token_vectors.scale_values(
-            weighted_sums(result[[order[turn] for turn in wanted]], weights)
+        places = [order[turn] for turn in wanted]
+        scale = token_vectors.scale_by_spread
+        own = scale(weighted_sums(result[places], weights)) + scale(
+            weighted_sums(passages, weights)
         )
-        both = (own + token_vectors.scale_values(weighted_sums(passages, weights))) / 2
+        some = token_vectors.Extents(extents.starts[places], extents.counts[places])
+        back = scale(token_vectors.mean_maxima(self.tokens, some, encoding.tokens))
+        both = (1 - OF_TURN_WORDS) * own / 2 + OF_TURN_WORDS * back
         return dict(zip(wanted, both.tolist(), strict=True))
 
     def _extents(self, turns: Collection[int]) -> tuple[list[int], token_vectors.Extents]:

@@ -37,6 +37,7 @@ class Weights(Struct, frozen=True):
         instance: Share of having been written by the same instance.
         asking: Taken from a line that only asks.
         second: Share of the relevance of a file's second best line, added to the file's score.
+        twice: Where files are ranked, a line is as near to a word as its second nearest token.
     """
 
     file: float = 0.5
@@ -53,6 +54,7 @@ class Weights(Struct, frozen=True):
     instance: float = 0.1
     asking: float = 0.0
     second: float = 0.0
+    twice: bool = False
 
 
 WEIGHTS: Final = Weights()
@@ -61,8 +63,8 @@ WEIGHTS: Final = Weights()
 LINES: Final = replace(WEIGHTS, asking=0.05)
 """The same where single lines or turns are ranked; a file may well begin with its question."""
 
-LISTS: Final = replace(WEIGHTS, maxsim=0.7, speaker=0.2, asking=0.1, second=0.1)
-INFERENCES: Final = replace(LISTS, speaker=0.3, asking=0.15)
+LISTS: Final = replace(WEIGHTS, maxsim=0.7, speaker=0.2, asking=0.1, second=0.1, twice=True)
+INFERENCES: Final = replace(LISTS, speaker=0.3, asking=0.15, twice=False)
 
 _MOST_CHARS: Final = 500
 _ASKING: Final = r"\?\W*$|^\W*(?:what|which|where|who|how|would|does|did|do|is|are)\b"

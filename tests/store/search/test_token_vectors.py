@@ -50,10 +50,14 @@ def test_maxima_are_those_of_plain_loops(counts, asked, block, seed) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(token_vectors, "block_rows", lambda *_: block)
         found = token_vectors.token_maxima(rows, where, question)
-    for text, start, count in zip(found, where.starts, where.counts, strict=True):
-        for token, value in zip(question, text, strict=True):
-            cosines = [float(row @ token) / 127 for row in rows[start : start + count].astype("f4")]
-            assert value == pytest.approx(max([0.0, *cosines]), abs=1e-5)
+        second = token_vectors.token_maxima(rows, where, question, second=True)
+        back = token_vectors.mean_maxima(rows, where, question)
+    for text, (start, count) in enumerate(zip(where.starts, where.counts, strict=True)):
+        cosines = rows[start : start + count].astype("f4") @ question.T / 127
+        best = np.sort(np.concatenate((np.zeros((2, asked)), cosines.clip(0))), axis=0)
+        assert found[text] == pytest.approx(best[-1], abs=1e-5)
+        assert second[text] == pytest.approx(best[-2], abs=1e-5)
+        assert back[text] == pytest.approx(cosines.max(axis=1).mean() if count else 0, abs=1e-5)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 96))
@@ -102,6 +106,9 @@ def test_a_text_about_a_thing_of_the_kind_asked_for_is_near_to_the_word_for_the_
     near = token_vectors.question_maxima(rows, where, asked)
     assert near[:, 1] == pytest.approx([0, 1, 0, 1, 1])
     assert (near[:, [0, 2]] == plain[:, [0, 2]]).all()
+    twice = Extents(np.arange(4), np.full(4, 2))
+    second = token_vectors.question_maxima(rows, twice, asked, second=True)
+    assert second[:, 1] == pytest.approx([0, 0, 0, 1])  # two things, not one
     nobody = token_vectors.question_maxima(rows, where, asked.without({"hobbies"}))
     assert (nobody == plain[:, [0, 2]]).all()
 
@@ -125,6 +132,20 @@ def test_the_best_is_one_and_the_first_quarter_is_zero() -> None:
 def test_what_is_less_near_than_an_answer_has_less_than_one(values, wanted) -> None:
     scaled = token_vectors.scale_values(np.array(values, np.float32))
     assert scaled == pytest.approx(wanted, abs=1e-4)
+
+
+@each(
+    ("values", "wanted"),
+    [
+        ([0.1, 0.1], [0.3, 0.3]),  # all are near, and nothing stands out
+        ([0.1, 0.1, 0.22, 0.22, 0.0, 0.0], [0.187, 0.187, 0.427, 0.427, 0, 0]),
+        ([0.0, 0.4, 0.2, 0.4, 0.0, 0.2], [0, 0.45, 0.2, 0.45, 0, 0.2]),
+        ([0.0] * 9 + [1.0], [0.075] * 9 + [1]),
+    ],
+)
+def test_the_mean_is_a_fifth_and_the_spread_has_bounds(values, wanted) -> None:
+    scaled = token_vectors.scale_by_spread(np.array(values, np.float32))
+    assert scaled == pytest.approx(wanted, abs=1e-3)
 
 
 def test_the_first_quartile_is_that_of_numpy() -> None:

@@ -114,6 +114,18 @@ def test_a_list_of_a_kind_finds_what_is_of_that_kind(world) -> None:
     assert found.hits[0].score > found.hits[1].score
 
 
+def test_for_a_list_a_line_about_two_such_things_comes_before_a_line_about_one(world) -> None:
+    world.put("a.md", talk("We went camping, letters came."))
+    world.put("b.md", talk("We went camping, then hiking."))
+    embedder = TokenWordEmbedder()
+    world.index.build_if_stale(embedder)
+    question = "What activities has Ada done?"
+    (first, a), (_, b) = ((h.rel_path, h.score) for h in world.ask(question, embedder).hits)
+    assert (first, a > b) == ("b.md", True)
+    lines = [h.score for h in world.ask(question, embedder, lines=True).hits]
+    assert lines[0] == pytest.approx(lines[1], abs=0.02)
+
+
 def talk(*turns: str) -> str:
     return "# Talk\n" + "".join(f"\n**Ada:** {turn}\n" for turn in turns)
 
