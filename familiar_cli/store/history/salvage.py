@@ -22,6 +22,7 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.files import Disk, is_plain, remove, why, write_hint
 from familiar_cli.base.sqlite import transaction
 from familiar_cli.base.times.clock import now
+from familiar_cli.store.history.events import fold_all, settle_marks
 from familiar_cli.store.history.rows import COLUMNS, IMPORTED, WRITER, DamagedRowError, to_turn
 from familiar_cli.store.history.schema import open_to_write
 
@@ -454,6 +455,7 @@ def _fill_history(
             known = [row[1] for row in connection.execute(f'PRAGMA table_info("{table.name}")')]
             if count := _insert_rows(connection, table.name, known, table.named_rows()):
                 result.tables[table.name] = count
+        _rebuild_marks(connection, tables)
         unread = next(table for table in tables if table.name == "unread")
         result.marked_unread = _mark_unread(connection, unread.gaps)
         _follow_turns(connection)
@@ -478,6 +480,21 @@ def _reserve_numbers(
     connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'turns'", (highest,))
     connection.commit()
     return int(highest)
+
+
+def _rebuild_marks(connection: sqlite3.Connection, tables: Iterable[_SavedTable]) -> None:
+    """Derive lost marks, branches and withdrawn channels from the events, if these are whole."""
+    damaged = {table.name: table for table in tables if table.gaps}
+    derived = damaged.keys() & {"set_aside", "branches", "channels_set_aside"}
+    if not derived or {"events", "slots"} & damaged.keys():
+        return
+    summaries = connection.execute("SELECT * FROM summaries").fetchall()  # made with the marks
+    marked = connection.execute("SELECT DISTINCT turn_id FROM events WHERE turn_id").fetchall()
+    fold_all(connection)
+    settle_marks(connection, [turn_id for (turn_id,) in marked])
+    connection.executemany("INSERT OR IGNORE INTO summaries VALUES (?, ?, ?, ?, ?, ?)", summaries)
+    for name in derived:
+        damaged[name].gaps.clear()
 
 
 def _mark_unread(connection: sqlite3.Connection, gaps: Iterable[Gap]) -> int:

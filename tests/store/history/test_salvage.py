@@ -12,6 +12,7 @@ import pytest
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history import selection
+from familiar_cli.store.history.marks import turn_statuses, withdraw_turns
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.salvage import salvage
 from familiar_cli.store.history.store import HistoryStore, insert_turn
@@ -136,3 +137,21 @@ def test_what_each_table_lost_is_named_and_unknown_turns_are_unread(tmp_path, wh
     assert (found.turns, unread) == (TURNS, TURNS)
     assert "unread" not in found.lost
     assert 0 < TURNS // 2 - kept <= found.lost["turn_extras"] <= 2 * (TURNS // 2 - kept) + 40
+
+
+def test_lost_marks_come_back_from_the_events(tmp_path, whole) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(whole)
+    with closing(HistoryStore(path)) as store:
+        withdraw_turns(store, [5, 9])
+    with closing(sqlite3.connect(path)) as connection:
+        sql = "SELECT rootpage FROM sqlite_master WHERE name = 'set_aside'"
+        (root,) = connection.execute(sql).fetchone()
+    content = path.read_bytes()
+    path.write_bytes(content[: (root - 1) * 4096] + bytes(4096) + content[root * 4096 :])
+    assert salvage(path).lost == {}
+    with closing(HistoryStore(path)) as store:
+        assert {i for i, found in turn_statuses(store, [5, 8, 9]).items() if found.withdrawn} == {
+            5,
+            9,
+        }
