@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -37,6 +37,15 @@ _WORDS = {
     "is not a valid float": "is not a number",
     "Got unexpected extra argument(s)": "Unexpected argument",
     "requires an argument": "requires a value",
+}
+
+
+# What is kept when Ctrl-C ends a long command, and how to go on.
+_KEPT: Final = {
+    "import": "What was imported is kept; run the same command again to go on.",
+    "write-memory": "What was written is kept; `familiar write-memory` goes on from there.",
+    "index": "What was indexed is kept; `familiar index build` goes on from there.",
+    "backup": "Earlier backups are as they were; run the same command again to finish this one.",
 }
 
 
@@ -97,6 +106,10 @@ class Contents(FamiliarGroup):
             if not _is_closed_pipe(error):
                 raise
             return _close_quietly()
+        except KeyboardInterrupt:
+            if kept := _KEPT.get(ctx.invoked_subcommand or ""):
+                sys.stderr.write(f"Interrupted. {kept}\n")
+            raise
 
     def _run(self, values: list[str], settings: dict[str, Any]) -> Any:
         """Run the command line, reporting our own and command-line errors."""

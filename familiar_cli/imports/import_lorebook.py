@@ -97,7 +97,7 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
             case "disabled":
                 kept["disabled:"] += 1
         if any(map(is_expression, entry.keys)):
-            names.add("regular-expression keys")
+            names.add("regular-expression keys outside gates")
         kept.update(f"{name} of" for name in names)
     of_gates = tuple(f"the book's {name}" for name in _of_book(book) if is_gate(name))
     of_book = tuple(f"the book's {name}" for name in _of_book(book) if not is_gate(name))

@@ -16,7 +16,7 @@ from tests.support.cards import as_json, v3
 from tests.support.cases import IS_NIGHT
 from tests.support.lorebooks import lore, world
 from tests.support.sillytavern import DataFolder, talk
-from tests.support.world import data, home, run
+from tests.support.world import data, home, live, run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
 MOMENTS = 6 if IS_NIGHT else 3
@@ -180,3 +180,14 @@ def test_a_whole_folder_goes_on_where_it_was_interrupted(tmp_path) -> None:
     assert [one["turns"] + one["already_there"] for one in done["familiars"]] == [40] * 12
     made = sorted(path.name for path in home().iterdir() if path.name != ".chosen")
     assert made == sorted(f"c{n}" for n in range(12))
+
+
+def test_a_long_command_says_what_is_kept(monkeypatch, tmp_path) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    live("ada")
+    monkeypatch.setattr("familiar_cli.actions.bring.import_files.FileImporter.recognise", stop)
+    done = run("import", str(tmp_path))
+    assert done.exit_code == 130
+    assert "What was imported is kept; run the same command again" in done.stderr

@@ -197,9 +197,15 @@ class TestWrite:
         run("memory", "write", "notes/x.md", "# X\n")
         run("memory", "unpublish", "notes/x.md")
         marked = text(memory / "notes" / "x.md")
-        assert "privacy" not in run("memory", "write", "notes/x.md", f"{marked}\nTea.\n").stderr
+        assert "Everybody" not in run("memory", "write", "notes/x.md", f"{marked}\nTea.\n").stderr
         told = run("memory", "write", "notes/x.md", "# X\n\nTea.\n").stderr
-        assert "`familiar memory unpublish notes/x.md` makes it private again" in told
+        assert "Everybody may see it; `familiar memory unpublish notes/x.md`" in told
+
+    def test_a_new_page_is_said_to_be_public_once_others_have_spoken(self, memory) -> None:
+        assert run("memory", "write", "a.md", "# A\n").stderr == ""
+        run("hear", "Hi", "--as", "discord:5", "--channel", "town")
+        assert "Everybody may see it" in run("memory", "append", "b.md", "# B\n").stderr
+        assert run("memory", "append", "b.md", "More.\n").stderr == ""
 
     def test_standard_input_is_taken_byte_for_byte(self, memory) -> None:
         raw = "\ufeff# 日本語\r\nline\n\n".encode()

@@ -100,8 +100,8 @@ def survey_audience(familiar: Familiar) -> Audience:
     Raises:
         FamiliarError: The memory cannot be listed.
     """
-    own, everyone = familiar.privacy.own, familiar.privacy.program()
-    if all(one.author.slug in own for one in familiar.history.speakers(OWNER)):
+    everyone = familiar.privacy.program()
+    if not has_others(familiar):
         return Audience()
     notes, withheld = list[str](), list[str]()
     for rel_path, text in _pages(familiar):
@@ -114,6 +114,20 @@ def survey_audience(familiar: Familiar) -> Audience:
     is_group = has_begun and only is None
     is_open = is_group and everyone.rules.scope_said(NEUTRAL.platform, None) == PUBLIC
     return Audience(tuple(notes), tuple(withheld), is_open)
+
+
+def is_heard(familiar: Familiar, rel_path: str) -> bool:
+    """Tell whether everybody may see something of a page that could be the owner's."""
+    if rel_path.startswith(_ALWAYS_PUBLIC):
+        return False
+    text = familiar.memory.readable(rel_path)
+    return bool(visible_in(text, familiar.privacy.program(), rel_path).strip())
+
+
+def has_others(familiar: Familiar) -> bool:
+    """Tell whether anybody but the owners has spoken."""
+    own = familiar.privacy.own
+    return any(one.author.slug not in own for one in familiar.history.speakers(OWNER))
 
 
 def private_names(familiar: Familiar) -> list[tuple[str, str]]:

@@ -528,8 +528,8 @@ def _visible_lines(familiar: Familiar, rel_path: str, viewer: Viewer) -> frozens
 
 
 _NOT_READ_AGAIN: Final = (
-    "Turns behind an undone change stay marked as read. To have them read again:"
-    " `familiar write-memory --since WHEN` or `familiar write-memory --all`."
+    "The memory writer does not read the turns of an undone change again by itself. To have it"
+    " read them: `familiar write-memory --since WHEN` or `familiar write-memory --all`."
 )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -158,11 +159,8 @@ def write(
         base (SHA256): Hash of the version the text was made from; later changes are merged with it.
     """
     content = _text_for(path, text, exact=True)
-    from familiar_cli.store.memory.pages.visible_lines import may_hide
-
     familiar = familiar_of(ctx)
     begun = familiar.past.version(path, base) if base else None
-    was_marked = may_hide(familiar.memory.readable(path), path)
 
     def stage(tx: Transaction) -> None:
         if begun is None:
@@ -172,12 +170,8 @@ def write(
 
             stage_merged(tx, familiar.memory, path, begun, content)
 
-    _change(ctx, f"write {path}", stage, dry_run)
-    if was_marked and not may_hide(content, path):
-        output(ctx).note(
-            "The new text has no mark of privacy, so everybody may see it. "
-            f"`familiar memory unpublish {typed(path)}` makes it private again."
-        )
+    with _audience_told(ctx, path):
+        _change(ctx, f"write {path}", stage, dry_run)
 
 
 def _text_for(path: str, text: str, *, exact: bool = False) -> str:
@@ -196,7 +190,9 @@ def append(ctx: typer.Context, path: MemoryPath, text: Text, *, dry_run: DryRun 
     familiar memory append people/alice.md "- likes green tea"
     """
     content = _text_for(path, text)
-    _change(ctx, f"append {path}", lambda tx: tx.append(path, content, on_new_line=True), dry_run)
+    with _audience_told(ctx, path):
+        stage = lambda tx: tx.append(path, content, on_new_line=True)  # noqa: E731  # too long
+        _change(ctx, f"append {path}", stage, dry_run)
 
 
 @app.command()
@@ -598,6 +594,25 @@ def _set(ctx: typer.Context, paths: list[str], *, pinned: bool, dry_run: bool) -
 
     changes = set_pins(familiar_of(ctx), paths, pinned=pinned, dry_run=dry_run)
     answer_applied(ctx, changes, dry_run=dry_run)
+
+
+@contextmanager
+def _audience_told(ctx: typer.Context, path: str) -> Iterator[None]:
+    """Say so if a page is new, or was marked as private, and others may see it now."""
+    from familiar_cli.store.memory.pages.visible_lines import may_hide
+
+    memory = familiar_of(ctx).memory
+    before = memory.readable(path)
+    yield
+    if before and not may_hide(before, path):
+        return
+    from familiar_cli.actions.memory.audience import has_others, is_heard
+
+    familiar = familiar_of(ctx)
+    if (before or has_others(familiar)) and is_heard(familiar, path):
+        output(ctx).note(
+            f"Everybody may see it; `familiar memory unpublish {typed(path)}` keeps it to you."
+        )
 
 
 def _change(

@@ -209,7 +209,7 @@ class TestExpressions:
         entry = lore("/fangs?/i", keys=["/fangs?/i", "Shadowfang"])
         done = bring(store, world(entry))
         assert done.written == (f"{INTO}/shadowfang.md",)
-        assert done.kept_unmapped == ("regular-expression keys of 1 entry",)
+        assert done.kept_unmapped == ("regular-expression keys outside gates of 1 entry",)
         assert exported(store)["entries"]["0"]["comment"] == "/fangs?/i"
         assert exported(store)["entries"]["0"]["key"] == ["/fangs?/i", "Shadowfang"]
 
@@ -240,7 +240,7 @@ def test_each_setting_stands_in_one_group(store) -> None:
     assert done.kept_unmapped == (
         "constant of 1 entry",
         "disabled: 1 entry",
-        "regular-expression keys of 1 entry",
+        "regular-expression keys outside gates of 1 entry",
     )
 
 
