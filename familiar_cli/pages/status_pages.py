@@ -390,6 +390,20 @@ def _setting_cells(name: str, value: str, source: str, *, own: bool = False) -> 
 _CHANNEL_VALUE_CHARS = 60
 
 
+def short_channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> PagePart:
+    """Render the channels in rows of at most 80 columns."""
+    body: list[list[object]] = [
+        [
+            plain(one_line(row.id, 28), "bold"),
+            one_line(row.heard_by, 22),
+            row.turns,
+            local_time(row.last_at, zone),
+        ]
+        for row in rows
+    ]
+    return Columns(body, ("id", "heard by", "turns", "last turn"), right=(2,))
+
+
 def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> PagePart:
     """Render the channels as a table."""
     body: list[list[object]] = [

@@ -105,6 +105,8 @@ def test_channel_without_a_name_lists_all(root, serve) -> None:
     result = chat("hello", "/channel")
     assert "cli" in result.stdout.partition("One.\n")[2]
     assert "You are in cli" in result.stderr
+    assert "heard by" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_a_branch_shares_the_past_and_goes_its_own_way(root, serve) -> None:

@@ -186,6 +186,10 @@ def test_a_nul_byte_is_refused_since_the_file_would_not_be_searched(verb) -> Non
     assert not (home() / "ada" / "memory" / "a.md").exists()
 
 
+def test_an_edit_is_a_write() -> None:
+    assert "Did you mean `familiar memory write`?" in run("memory", "edit", "a.md").stderr
+
+
 class TestWrite:
     def test_the_text_is_the_whole_of_the_file(self, memory) -> None:
         result = run("memory", "write", "topics/new.md", "# Ünï\ntext")

@@ -236,6 +236,10 @@ class FamiliarGroup(TyperGroup):
 
     def suggest_command(self, ctx: Any, words: Sequence[str]) -> str | None:  # noqa: ANN401
         """Suggest the command that an unknown one was probably meant to be."""
+        from familiar_cli.cli.commands._contents import CALLED
+
+        if meant := CALLED.get(f"{ctx.info_name}-{words[0]}"):
+            return f"{ctx.find_root().command_path} {meant}"
         guess = nearest(words[0], self.list_commands(ctx))
         return f"{ctx.command_path} {guess}" if guess else None
 

@@ -137,7 +137,7 @@ _CALLED: Final = {
     "memory undo": "undo revert rollback",
     "memory log": "changes changelog journal commits",
     "memory cat": "cat read",
-    "memory write": "write remember-this",
+    "memory write": "write remember-this memory-edit edit-memory",
     "memory pin": "pin author-note authors-note",
     "memory rm": "rm delete remove",
     "model": "models download pull ollama llm provider providers",

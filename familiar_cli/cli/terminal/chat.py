@@ -202,9 +202,9 @@ def _change_channel(chat: Conversation, argument: str) -> None:
     if argument:
         chat.go_to(argument)
         return
-    from familiar_cli.pages.status_pages import channels_page
+    from familiar_cli.pages.status_pages import short_channels_page
 
-    chat.show_page(channels_page(channels_of(chat.familiar), chat.familiar.zone))
+    chat.show_page(short_channels_page(channels_of(chat.familiar), chat.familiar.zone))
     chat.out.note(
         f"You are in {one_line(chat.said.channel_id)}; /channel NAME switches to another."
     )
