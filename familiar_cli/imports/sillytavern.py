@@ -461,7 +461,7 @@ class ImportedFolder(Struct, frozen=True):
         """The error if the import is incomplete, else None."""
         left = [f for f in self.files if f.outcome == "refused" or f.incomplete]
         mend = "Fix those and run the same command again; nothing is imported twice."
-        return incomplete_import([f"{f.path}: {f.reason}" for f in left], mend)
+        return incomplete_import([f.path for f in left], mend)  # the report says why
 
 
 class Register(Struct):

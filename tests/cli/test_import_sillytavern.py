@@ -98,8 +98,9 @@ def test_the_report_tells_what_became_of_each_file(full) -> None:
 def test_what_is_broken_is_named_and_stops_nothing(full) -> None:
     result = bring(full)
     assert result.exit_code == 7
-    assert "characters/broken.png: 'broken.png' is an incomplete PNG" in result.stderr
-    assert "chats/Mira/damaged.jsonl: 1 damaged line left out" in result.stderr
+    assert "'broken.png' is an incomplete PNG" in result.stdout
+    assert "1 damaged line left out" in result.stdout
+    assert "imported: characters/broken.png; chats/Mira/damaged.jsonl\n" in result.stderr
 
 
 def test_a_second_run_changes_nothing(full) -> None:
