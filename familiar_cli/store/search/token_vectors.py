@@ -69,25 +69,38 @@ def quantise_vectors(vectors: Matrix) -> Rows:
     return np.rint(vectors * SCALE).astype(np.int8)
 
 
-def token_maxima(rows: Rows, extents: Extents, question: Matrix, *, second: bool = False) -> Matrix:
-    """Return each text's similarity to each token of a question, float32[n, q], >= 0.
+class Maxima(NamedTuple):
+    """Similarities of texts to each token of a question, float32[n, q], >= 0.
+
+    Args:
+        best: By a text's nearest token.
+        second: By its second nearest token; where that was not asked for, the same as `best`.
+    """
+
+    best: Matrix
+    second: Matrix
+
+
+def token_maxima(rows: Rows, extents: Extents, question: Matrix, second: int = 0) -> Maxima:
+    """Return each text's similarity to each token of a question.
 
     Args:
         rows: int8[t, w], of all texts.
         extents: The rows of the texts to compare.
         question: float32[q, w], each L2-normalised.
-        second: A text's second most similar token counts instead of its most similar one.
+        second: For so many tokens of the question, the first, second nearest ones are needed.
     """
     import numpy as np  # noqa: PLC0415
 
-    result = np.zeros((len(extents.counts), len(question)), np.float32)
+    best = np.zeros((len(extents.counts), len(question)), np.float32)
+    other = np.zeros((len(best), second), np.float32) if second else best
     for texts, begins, near in _near_blocks(rows, extents, question):
-        best = np.maximum.reduceat(near, begins, axis=0)
+        best[texts] = nearest = np.maximum.reduceat(near, begins, axis=0)
         if second:
-            near[near >= best.repeat(np.diff(begins, append=len(near)), axis=0)] = 0.0
-            best = np.maximum.reduceat(near, begins, axis=0)
-        result[texts] = best
-    return np.maximum(result, 0.0, out=result)
+            some, sizes = near[:, :second], np.diff(begins, append=len(near))
+            below = some * (some < nearest[:, :second].repeat(sizes, axis=0))
+            other[texts] = np.maximum.reduceat(below, begins, axis=0)
+    return Maxima(*(np.maximum(one, 0.0, out=one) for one in (best, other)))
 
 
 def mean_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
@@ -125,26 +138,31 @@ def _near_blocks(
 
 def question_maxima(
     rows: Rows, extents: Extents, asked: Encoded, *, second: bool = False
-) -> Matrix:
-    """Return each text's similarity to each token of a question, float32[n, q].
+) -> Maxima:
+    """Return each text's similarity to each token of a question.
 
-    A text that is about a thing of the kind asked for is as similar as if it named the kind.
+    A text that is about a thing of the kind asked for is as similar as if it named the kind; by the
+    second measure, one about two such things.
 
     Args:
-        second: As in `token_maxima`; of the things, the second most similar one counts, too.
+        second: Whether the second measure is needed.
     """
     import numpy as np  # noqa: PLC0415
 
     assert asked.tokens is not None
     places = [place for place, word in enumerate(asked.words) if word == asked.kind]
     if asked.things is None or not places:
-        return token_maxima(rows, extents, asked.tokens, second=second)
-    result = token_maxima(rows, extents, asked.tokens, second=second)
-    things = token_maxima(rows, extents, asked.things)
-    best = np.sort(things, axis=1)[:, -2:][:, 0] if second else things.max(axis=1)
+        return token_maxima(rows, extents, asked.tokens, len(asked.words) * second)
+    count, both = len(asked.words), np.concatenate((asked.tokens, asked.things))
+    of_all = token_maxima(rows, extents, both, count * second)
+    best = np.ascontiguousarray(of_all.best[:, :count])
+    other = of_all.second if second else best
+    things = np.sort(of_all.best[:, count:], axis=1)[:, -2:]
     for place in places:
-        np.maximum(result[:, place], best, out=result[:, place])
-    return result
+        np.maximum(best[:, place], things[:, -1], out=best[:, place])
+        if second:
+            np.maximum(other[:, place], things[:, 0], out=other[:, place])
+    return Maxima(best, other)
 
 
 def largest_maxima(result: Matrix, members: Places, sizes: Places) -> Matrix:
@@ -353,7 +371,7 @@ def token_nearness(
         encoding: The question.
         made_of: All passages that contain them.
         count: Approximate number of lines in the index.
-        second: Lines, but not passages, are compared as `question_maxima` says.
+        second: Lines, but not passages, are compared by the second measure of `Maxima`.
     """
     if rows is None or encoding.tokens is None or rows.shape[1] != encoding.tokens.shape[1]:
         return {}
@@ -366,7 +384,7 @@ def token_nearness(
     there = ids[np.minimum(ids.searchsorted(windows.lines), len(ids) - 1)] == windows.lines
     if not there.any():
         return {}
-    result = question_maxima(rows, extents, encoding)
+    result, apart = question_maxima(rows, extents, encoding, second=second)
     shares = token_weights(
         pieces.connection,
         "lines_fts",
@@ -382,12 +400,7 @@ def token_nearness(
     around = weighted_sums(largest_maxima(result, number_runs(firsts, sizes), sizes), shares)
     (begins,) = np.diff(windows.lines, prepend=-1).nonzero()  # windows are sorted by line
     target = windows.lines[begins]
-    places = ids.searchsorted(target)
-    own = result[places]
-    if second:
-        some = Extents(extents.starts[places], extents.counts[places])
-        own = question_maxima(rows, some, encoding, second=True)
-    line = scale_values(weighted_sums(own, shares))
+    line = scale_values(weighted_sums(apart[ids.searchsorted(target)], shares))
     passage = scale_values(np.maximum.reduceat(around, begins))
     pairs = zip(line.tolist(), passage.tolist(), strict=True)
     return dict(zip(target.tolist(), pairs, strict=True))

@@ -170,7 +170,7 @@ class NearTurns(Struct, frozen=True):
         weights = token_vectors.token_weights(
             connection, "turns_fts", encoding, count, visible=visible
         )
-        result = token_vectors.question_maxima(self.tokens, extents, encoding)
+        result = token_vectors.question_maxima(self.tokens, extents, encoding).best
         members = np.array([place for group in groups for place in group])
         passages = token_vectors.largest_maxima(result, members, np.array([len(g) for g in groups]))
         places = [order[turn] for turn in wanted]

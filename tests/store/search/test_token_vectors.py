@@ -49,8 +49,7 @@ def test_maxima_are_those_of_plain_loops(counts, asked, block, seed) -> None:
     rows, question = token_vectors.quantise_vectors(unit(chance, total)), unit(chance, asked)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(token_vectors, "block_rows", lambda *_: block)
-        found = token_vectors.token_maxima(rows, where, question)
-        second = token_vectors.token_maxima(rows, where, question, second=True)
+        found, second = token_vectors.token_maxima(rows, where, question, asked)
         back = token_vectors.mean_maxima(rows, where, question)
     for text, (start, count) in enumerate(zip(where.starts, where.counts, strict=True)):
         cosines = rows[start : start + count].astype("f4") @ question.T / 127
@@ -100,16 +99,16 @@ def test_a_text_about_a_thing_of_the_kind_asked_for_is_near_to_the_word_for_the_
     rows = token_vectors.quantise_vectors(np.eye(8, dtype=np.float32))
     where = Extents(np.arange(5), np.ones(5, np.int64))  # a text a token
     asked = question("ada", "hobbies", "spring")
-    plain = token_vectors.question_maxima(rows, where, asked)
+    plain = token_vectors.question_maxima(rows, where, asked).best
     assert plain == pytest.approx(np.eye(5, 3))
     asked = replace(asked, kind="hobbies", things=np.eye(8, dtype=np.float32)[3:5])
-    near = token_vectors.question_maxima(rows, where, asked)
+    near = token_vectors.question_maxima(rows, where, asked).best
     assert near[:, 1] == pytest.approx([0, 1, 0, 1, 1])
     assert (near[:, [0, 2]] == plain[:, [0, 2]]).all()
     twice = Extents(np.arange(4), np.full(4, 2))
-    second = token_vectors.question_maxima(rows, twice, asked, second=True)
+    second = token_vectors.question_maxima(rows, twice, asked, second=True).second
     assert second[:, 1] == pytest.approx([0, 0, 0, 1])  # two things, not one
-    nobody = token_vectors.question_maxima(rows, where, asked.without({"hobbies"}))
+    nobody = token_vectors.question_maxima(rows, where, asked.without({"hobbies"})).best
     assert (nobody == plain[:, [0, 2]]).all()
 
 
