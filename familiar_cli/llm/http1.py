@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -254,11 +253,8 @@ def _as_httpx(error: Exception, action: str) -> Exception:
     """Translate an error of a connection into one of httpx, whose errors are ours, too."""
     import httpx  # noqa: PLC0415  # 0.13 s
 
-    words = str(error)
     if isinstance(error, h11.RemoteProtocolError):
-        return httpx.RemoteProtocolError(words)
-    if isinstance(error, ConnectionError) and error.errno:
-        words = os.strerror(error.errno)  # event loops describe it by an address
+        return httpx.RemoteProtocolError(str(error))
     kind = "Timeout" if isinstance(error, TimeoutError) else "Error"
-    translated: Exception = getattr(httpx, f"{action}{kind}")(words)
+    translated: Exception = getattr(httpx, f"{action}{kind}")(str(error))
     return translated

@@ -88,14 +88,6 @@ async def test_what_nobody_reads_yet_waits_at_the_server() -> None:
         await answer.aclose()
 
 
-@pytest.mark.posix
-async def test_a_server_that_is_not_there_is_told_in_words() -> None:
-    async with server() as (client, _):
-        client._port = 9
-        with pytest.raises(httpx.ConnectError, match=r"^Connection refused$"):
-            await get(client)
-
-
 async def test_the_next_address_is_tried(monkeypatch) -> None:
     async with server(OK) as (client, _):
 
