@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,9 @@ class LLMClient(SlotModel):
             ConfigError: The configuration of the server is incomplete.
             ModelError: The reply is incomplete; `.partial` has the text received.
         """
+        if "httpcore" not in sys.modules:  # the time is not the server's, nor the loop's
+            for name in ("anyio", "httpcore"):
+                await asyncio.to_thread(import_module, name)
         check_usable(self._slot)
         wire.check_allowed(self._slot)
         deadline = asyncio.get_running_loop().time() + self._slot.deadline_s

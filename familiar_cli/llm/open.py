@@ -204,7 +204,7 @@ def _first_number(entry: dict[str, Any], keys: tuple[str, ...]) -> int:
 
 
 async def _read_body(slot: slots.ResolvedSlot, url: str) -> bytes:
-    from familiar_cli.llm import wire  # noqa: PLC0415  # loads h11
+    from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
     from familiar_cli.llm.wire import FailedError  # noqa: PLC0415
 
     if environment.offline() and not wire.is_loopback(url):
@@ -222,7 +222,7 @@ async def _read_body(slot: slots.ResolvedSlot, url: str) -> bytes:
 
 async def fetch_models(slot: slots.ResolvedSlot) -> tuple[int, bytes]:
     """Request the list of models; return the status, and the list if there is one."""
-    from familiar_cli.llm import wire  # noqa: PLC0415  # loads h11
+    from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
 
     url = f"{slot.base_url}/models"
     try:

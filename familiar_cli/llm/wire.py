@@ -17,7 +17,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -29,13 +29,10 @@ from familiar_cli.base import errors
 from familiar_cli.base.config import environment
 from familiar_cli.base.text import one_line
 from familiar_cli.base.times import clock
-from familiar_cli.llm import http1
 from familiar_cli.llm.slots import PRESETS, ResolvedSlot
 
 if TYPE_CHECKING:
     import httpx
-
-    Response = http1.ServerResponse | httpx.Response
 
 
 _BUSY = {408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
@@ -255,7 +252,9 @@ def refusal(slot: ResolvedSlot, words: str, partial: str) -> errors.BadReplyErro
     )
 
 
-def not_a_chat_server(slot: ResolvedSlot, response: Response, line: str) -> errors.BadReplyError:
+def not_a_chat_server(
+    slot: ResolvedSlot, response: httpx.Response, line: str
+) -> errors.BadReplyError:
     """Build the error for a server that answers with a web page or the like."""
     text = repr(_quote(slot, line)) if line else "nothing"
     return errors.BadReplyError(
@@ -379,6 +378,7 @@ def _is_tls(error: BaseException | None) -> bool:
 OK: Final = 200
 CONNECT_S: Final = 10.0
 _KEPT_S: Final = 60.0  # so long an idle connection waits for the next message
+_CLOSING_S: Final = 1.0  # the news that a server closed a connection takes no longer
 # One JSON object: an event of a stream, or a whole body. Parsed, it takes up to thirty times
 # as much memory.
 MAX_OBJECT_BYTES: Final = 8 * 1024 * 1024
@@ -394,7 +394,7 @@ _UNCHANGED = {"", "identity"}
 @asynccontextmanager
 async def open_answer(
     slot: ResolvedSlot, method: str, url: str, *, accept: str, body: bytes = b""
-) -> AsyncIterator[Response]:
+) -> AsyncIterator[httpx.Response]:
     """Yield the server's response with its body unread; the connection is closed afterwards.
 
     Raises:
@@ -411,7 +411,7 @@ async def open_answer(
 class _LoopClient(Struct):
     """A client of one event loop, and the generator that closes it with the loop."""
 
-    client: http1.ServerConnections | httpx.AsyncClient
+    client: httpx.AsyncClient
     holder: AsyncGenerator[None]
 
 
@@ -427,7 +427,7 @@ class Connections:
     @asynccontextmanager
     async def ask(
         self, slot: ResolvedSlot, method: str, url: str, *, accept: str, body: bytes = b""
-    ) -> AsyncIterator[Response]:
+    ) -> AsyncIterator[httpx.Response]:
         """Yield the server's response with its body unread.
 
         Raises:
@@ -441,7 +441,8 @@ class Connections:
             headers["Authorization"] = f"Bearer {slot.api_key}"
         try:
             client = (await self._open(slot, url)).client
-            response = await _send(client, method, url, headers, body or None)
+            request = client.build_request(method, url, content=body or None, headers=headers)
+            response = await _send(client, request)
             try:
                 yield response
             finally:
@@ -471,16 +472,44 @@ class Connections:
         return held
 
 
-async def _close_at_end(
-    client: http1.ServerConnections | httpx.AsyncClient,
-) -> AsyncGenerator[None]:
-    try:
+async def _close_at_end(client: httpx.AsyncClient) -> AsyncGenerator[None]:
+    async with client:
         yield
-    finally:
-        await client.aclose()
 
 
-async def read_whole(slot: ResolvedSlot, response: Response) -> bytes:
+async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    """Send a request; again if it met a kept connection that the server was just closing.
+
+    Such a server has not read the request. One that closes a new connection, begins a response or
+    takes its time may have.
+    """
+    import httpx  # noqa: PLC0415
+
+    while True:
+        events, start_s = list[str](), clock.stopwatch_s()
+        request.extensions["trace"] = partial(_note_event, events)
+        try:
+            return await client.send(request, stream=True)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError) as error:
+            is_new = any(".connect_" in event for event in events)
+            is_late = clock.stopwatch_s() - start_s > _CLOSING_S
+            if is_new or is_late or _has_response(error):
+                raise
+
+
+async def _note_event(events: list[str], event: str, _: object) -> None:
+    events.append(event)
+
+
+def _has_response(error: Exception) -> bool:
+    """Tell whether an exchange failed because of the response, not for want of one."""
+    import h11  # noqa: PLC0415  # loaded by httpx
+
+    reasons = error.__cause__.args if error.__cause__ else ()
+    return any(isinstance(reason, h11.RemoteProtocolError) for reason in reasons)
+
+
+async def read_whole(slot: ResolvedSlot, response: httpx.Response) -> bytes:
     """Read the body of a response.
 
     Raises:
@@ -490,7 +519,7 @@ async def read_whole(slot: ResolvedSlot, response: Response) -> bytes:
     return b"".join(pieces)
 
 
-async def read_beginning(response: Response) -> bytes:
+async def read_beginning(response: httpx.Response) -> bytes:
     """Read the start of an error's body, for a short time; nothing if it is compressed."""
     body = bytearray()
     if not _is_plain(response):
@@ -507,7 +536,7 @@ async def read_beginning(response: Response) -> bytes:
 
 
 async def read_blocks(
-    slot: ResolvedSlot, response: Response, max_bytes: int = 0
+    slot: ResolvedSlot, response: httpx.Response, max_bytes: int = 0
 ) -> AsyncGenerator[bytes]:
     """Yield the bytes of a response as they arrive.
 
@@ -563,46 +592,23 @@ def check_allowed(slot: ResolvedSlot) -> None:
         )
 
 
-def _open_client(slot: ResolvedSlot, url: str) -> http1.ServerConnections | httpx.AsyncClient:
-    timeouts = {"timeout_s": slot.timeout_s, "connect_s": min(slot.timeout_s, CONNECT_S)}
+def _open_client(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
+    from http.cookiejar import CookieJar, DefaultCookiePolicy  # noqa: PLC0415  # loaded by httpx
+
+    import httpx  # noqa: PLC0415
+
     trust_env = not is_loopback(url)  # no proxy is needed for this machine
     try:
         trusted = environment.certificates() if url.startswith("https:") else None
-        tls = _tls_context(trust_env, trusted) if url.startswith("https:") else None
-        if not (trust_env and _has_proxies()):
-            return http1.ServerConnections(url, tls, **timeouts, kept_s=_KEPT_S)
-        from http.cookiejar import CookieJar, DefaultCookiePolicy  # noqa: PLC0415
-
-        import httpx  # noqa: PLC0415
-
         return httpx.AsyncClient(
+            timeout=httpx.Timeout(slot.timeout_s, connect=min(slot.timeout_s, CONNECT_S)),
+            limits=httpx.Limits(keepalive_expiry=_KEPT_S),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # none are kept
-            timeout=httpx.Timeout(slot.timeout_s, connect=timeouts["connect_s"]),
-            limits=httpx.Limits(max_keepalive_connections=0),
-            verify=tls or False,
+            trust_env=trust_env,
+            verify=_tls_context(trust_env, trusted),
         )
     except Exception as error:  # noqa: BLE001  # proxies and certificates named in the environment
         raise FailedError(from_environment(slot, error)) from None
-
-
-def _has_proxies() -> bool:
-    """Tell whether the environment or the system names a proxy, which may be for others only."""
-    from urllib.request import getproxies  # noqa: PLC0415
-
-    return bool(getproxies().keys() & {"http", "https", "all"})
-
-
-async def _send(
-    client: http1.ServerConnections | httpx.AsyncClient,
-    method: str,
-    url: str,
-    headers: Mapping[str, str],
-    content: bytes | None,
-) -> http1.ServerResponse | httpx.Response:
-    if isinstance(client, http1.ServerConnections):
-        return await client.send(method, url, headers, content)
-    request = client.build_request(method, url, content=content, headers=headers)
-    return await client.send(request, stream=True)
 
 
 @lru_cache(maxsize=4)  # reading all certificates takes 20 ms
@@ -612,11 +618,11 @@ def _tls_context(trust_env: bool, trusted: tuple[object, ...] | None) -> ssl.SSL
     return httpx.create_ssl_context(verify=trusted is not None, trust_env=trust_env)
 
 
-def _raw_blocks(response: Response) -> AsyncGenerator[bytes]:
+def _raw_blocks(response: httpx.Response) -> AsyncGenerator[bytes]:
     return cast("AsyncGenerator[bytes]", response.aiter_raw())
 
 
-def _is_plain(response: Response) -> bool:
+def _is_plain(response: httpx.Response) -> bool:
     return response.headers.get("content-encoding", "").strip().lower() in _UNCHANGED
 
 

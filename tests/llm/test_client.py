@@ -31,7 +31,7 @@ from familiar_cli.base.errors import (
     RateLimitError,
     RequestRefusedError,
 )
-from familiar_cli.llm import http1, wire
+from familiar_cli.llm import wire
 from familiar_cli.llm.client import LLMClient
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve_slot
@@ -611,7 +611,7 @@ async def test_a_request_that_may_have_been_read_is_not_repeated(monkeypatch, en
         writer.close()
 
     if not end:  # the server takes its time
-        monkeypatch.setattr(http1, "_CLOSING_S", 0.0)
+        monkeypatch.setattr(wire, "_CLOSING_S", 0.0)
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         asked = client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")

@@ -234,6 +234,8 @@ def _run_aside(make: Callable[[], Any]) -> Any:  # noqa: ANN401  # what the coro
 
 
 async def _request_patiently(slot: ResolvedSlot, texts: Sequence[str], is_patient: bool) -> Matrix:  # noqa: FBT001
+    import httpx  # noqa: F401, PLC0415  # loaded before the server's time runs
+
     timeout_s = slot.timeout_s if is_patient else min(slot.timeout_s, QUESTION_S)
     slot = replace(slot, timeout_s=timeout_s)
     wire.check_allowed(slot)
