@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import math
 import os
 import re
 import stat
@@ -20,11 +19,6 @@ from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 import msgspec
 
 from familiar_cli.base.errors import LockedError, UnsafePathError
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 _T = TypeVar("_T")
 
@@ -57,8 +51,6 @@ _MAX_PATH_CHARS: Final = 248  # limit of a directory path; 260 for a file
 TOO_LONG: Final = "Windows allows 259 (MAX_PATH) unless long paths are enabled"
 _WAITS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 _POLL_S: Final = 0.005
-_LOCKING: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | _BINARY
-_IS_LOCKED: Final = {errno.EACCES} if sys.platform == "win32" else {errno.EAGAIN}
 _SETTLED_AT_ONCE: Final = 8
 
 
@@ -646,47 +638,23 @@ def locked(path: Path, timeout_s: float = -1, *, what: str = "") -> Iterator[Non
         LockedError: Another holder kept it for that long.
         OSError: The lock file cannot be created.
     """
-    until_s = time.monotonic() + (timeout_s if timeout_s >= 0 else math.inf)
-    while (held := _take_lock(path)) is None:
-        if time.monotonic() >= until_s:
-            raise LockedError(
-                f"Another process has been changing {what or str(path)!r} for {timeout_s:g} s; "
-                "nothing was changed",
-                hint="Try again when it is done, or check whether another `familiar` process "
-                "hangs.",
-            )
-        time.sleep(_POLL_S)
+    from filelock import FileLock, Timeout  # noqa: PLC0415  # only who changes something pays
+
+    lock = FileLock(
+        path, timeout=timeout_s, mode=OWNER_ONLY, thread_local=False, poll_interval=_POLL_S
+    )
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise LockedError(
+            f"Another process has been changing {what or str(path)!r} for {timeout_s:g} s; nothing "
+            "was changed",
+            hint="Try again when it is done, or check whether another `familiar` process hangs.",
+        ) from error
     try:
         yield
     finally:
-        _release_lock(held)
-
-
-def _take_lock(path: Path) -> int | None:
-    """Return a descriptor that holds a lock file, or None while another one does."""
-    held = -1
-    try:
-        held = os.open(path, _LOCKING, OWNER_ONLY)
-        if sys.platform == "win32":
-            msvcrt.locking(held, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if sys.platform == "win32" or os.fstat(held).st_nlink:
-            return held
-    except OSError as error:
-        if held >= 0:
-            os.close(held)
-        if error.errno in _IS_LOCKED:
-            return None
-        raise
-    os.close(held)  # it was deleted meanwhile, and others lock a new one
-    return _take_lock(path)
-
-
-def _release_lock(held: int) -> None:
-    if sys.platform == "win32":
-        msvcrt.locking(held, msvcrt.LK_UNLCK, 1)
-    os.close(held)
+        lock.release()
 
 
 _PART_BYTES: Final = 1024 * 1024  # bytes unpacked at a time
