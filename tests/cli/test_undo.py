@@ -219,7 +219,7 @@ def test_the_turns_of_what_was_undone_are_read_again_only_when_asked_for(root, s
 
     done = run("memory", "undo")
 
-    assert "stay marked as read" in done.stderr
+    assert "does not read the turns of an undone change again by itself" in done.stderr
     assert "`familiar write-memory --all`" in done.stderr
     assert data("write-memory")["turns_covered"] == 0
     assert len(server.requests) == 1

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from starlette.routing import Route
 
 from familiar_cli.base.config.serving import Grant, GrantFile
-from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.errors import FamiliarError, RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import person_scope
 from familiar_cli.cli import app as cli
@@ -515,6 +515,24 @@ def test_a_stranger_keeps_no_copy_and_starts_no_writer(homes) -> None:
         less, more = (told(partial(tools[name].run, caller, arguments)) for caller in callers)
         assert less == more
         assert "RefusedError" in more or name == "sync_status"
+
+
+def test_a_program_without_a_token_copies_what_is_public_if_the_server_was_started_for_it(
+    homes,
+) -> None:
+    tools = {tool.name: tool for tool in TOOLS}
+    pull, day = tools["sync_pull"], "daily/2026-03-04.md"
+    with pytest.raises(RefusedError):
+        pull.run(Caller(homes[1]), {"instanceId": "phone"})
+    for one in homes:
+        caller = Caller(one, embodiments=True, allow_write=True)
+        tools["memory_create"].run(caller, {"path": day, "content": "- A heron."})
+        pulled = pull.run(caller, {"instanceId": "phone"})
+        paths = {item.about["path"] for item in pulled.items}
+        assert day in paths
+        assert not any(path.startswith("significant/") for path in paths)
+        words = " ".join(item.text for item in pulled.items).lower()
+        assert not re.search("zanzibar|quokka|locker", words)
 
 
 @pytest.mark.parametrize("name", NAMES)
