@@ -103,6 +103,18 @@ def test_an_export_makes_the_same_familiar_in_another_home(mira, tmp_path) -> No
     assert turns_in(mira) == before
 
 
+def test_a_line_without_a_time_that_was_added_to_an_exported_chat_is_imported(
+    mira, tmp_path
+) -> None:
+    out = tmp_path / "dm.jsonl"
+    data("history", "export", "--channel", "dm", "--format", "jsonl", "--out", str(out))
+    (same,) = data("import-chat", str(out))["chats"]
+    out.write_text(out.read_text("utf-8") + '{"role": "user", "content": "New."}\n', "utf-8")
+    data("import-chat", str(out))
+    said = [words for turns in turns_in(mira).values() for _, words, *_ in turns]
+    assert (same["imported"], said.count("New.")) == (0, 1)
+
+
 def test_other_programs_read_what_is_in_it(mira, tmp_path) -> None:
     out = tmp_path / "out"
     (told,) = data("export", str(out))["familiars"]

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from enum import IntEnum
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
@@ -471,12 +472,25 @@ def _brought_before(connection: sqlite3.Connection, chat: Arrival) -> list[str]:
 def _holds_all(
     connection: sqlite3.Connection, channel_id: str, lines: Iterable[IncomingLine]
 ) -> bool:
-    """Tell whether a channel shows every line whose time is stated, at that time."""
-    sql = "SELECT 1 FROM shown WHERE at_ms = ? AND channel_id = ? AND content = ?"
-    stated = (line.turn for line in lines if not line.estimated)
-    rows = ((in_ms(turn.at), pack(channel_id), pack(turn.content)) for turn in stated)
-    found = (connection.execute(sql, row).fetchone() for row in rows)
-    return next(found, None) is not None and all(found)
+    """Tell whether a channel shows every line, at its time if that is stated, as some are."""
+    channel = pack(channel_id)
+    at_time = "SELECT 1 FROM shown WHERE at_ms = ? AND channel_id = ? AND content = ?"
+    of_channel = "SELECT content FROM shown WHERE channel_id = ?"
+    texts = cache(lambda: {text for (text,) in connection.execute(of_channel, (channel,))})
+
+    def is_there(line: IncomingLine) -> bool:
+        content = pack(line.turn.content)
+        if line.estimated:
+            return content in texts()
+        row = (in_ms(line.turn.at), channel, content)
+        return connection.execute(at_time, row).fetchone() is not None
+
+    is_any_stated = False
+    for line in lines:
+        is_any_stated |= not line.estimated
+        if not is_there(line):
+            return False
+    return is_any_stated
 
 
 def _is_worth(
