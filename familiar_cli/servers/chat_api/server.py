@@ -436,7 +436,7 @@ class Server:
         async with self.pool.lease(asked.familiar_id) as served:
             if asked.response is not None:
                 asked = await RequestBudget.of(request.scope).work(
-                    lambda: _with_previous(served, asked, request.headers)
+                    lambda: self._with_previous(request, served, asked)
                 )
             them = self._participants(served, asked, request.headers)
             other = them.foreign_character
@@ -456,6 +456,34 @@ class Server:
             raise other_character(other, asked.model)
         async with self._lease(replace(asked, familiar_id=familiar_id), request, messages) as lent:
             yield lent
+
+    def _with_previous(
+        self, request: Request, served: ServedFamiliar, asked: ReplyRequest
+    ) -> ReplyRequest:
+        """Put the turns that a request continues before its own messages.
+
+        Raises:
+            ApiError: There is no such turn, or the speaker may not know of it.
+        """
+        number = previous_turn(asked.response or {})
+        if number is None:
+            return asked
+        author = speakers.resolve_speaker(served.familiar, request.headers, asked.person)
+        self._check_person(request, author, served.familiar.me())
+        kind = speakers.resolve_kind(request.headers)
+        past = served.conversations.past_of_turn(number, author, kind)
+        if past is None:
+            raise unknown_response(f"resp_{number}")
+        channel_id, lines = past
+        try:  # before the words go anywhere, to another familiar perhaps
+            self._checked_kind(request, served, channel_id, author)
+        except ApiError as error:
+            raise unknown_response(f"resp_{number}") from error
+        messages = [{"role": line.role, "content": line.text} for line in lines]
+        own = asked.body["messages"]
+        at = 1 if own[0]["role"] == "system" else 0
+        body = {**asked.body, "messages": [*own[:at], *messages, *own[at:]]}
+        return replace(asked, lines=(*lines, *asked.lines), body=body, channel=channel_id)
 
     def _participants(
         self, served: ServedFamiliar, request: ReplyRequest, headers: Headers
@@ -526,28 +554,6 @@ class Server:
     async def aclose(self) -> None:
         """End the turns under way, storing what they produced."""
         await self.turns.aclose()
-
-
-def _with_previous(served: ServedFamiliar, request: ReplyRequest, headers: Headers) -> ReplyRequest:
-    """Put the turns that a request continues before its own messages.
-
-    Raises:
-        ApiError: There is no such turn.
-    """
-    number = previous_turn(request.response or {})
-    if number is None:
-        return request
-    author = speakers.resolve_speaker(served.familiar, headers, request.person)
-    kind = speakers.resolve_kind(headers)
-    past = served.conversations.past_of_turn(number, author, kind)
-    if past is None:
-        raise unknown_response(f"resp_{number}")
-    channel_id, lines = past
-    messages = [{"role": line.role, "content": line.text} for line in lines]
-    own = request.body["messages"]
-    at = 1 if own[0]["role"] == "system" else 0
-    body = {**request.body, "messages": [*own[:at], *messages, *own[at:]]}
-    return replace(request, lines=(*lines, *request.lines), body=body, channel=channel_id)
 
 
 def _made_at(home: Path, ids: Access) -> list[tuple[str, int]]:

@@ -95,6 +95,9 @@ def test_a_bot_adds_people_to_a_group_by_its_kind_and_nobody_adds_themselves(ten
         assert status(bo) == 403
         assert status({**bo, "X-Familiar-Kind": "private"}) == 403
         assert status({**bo, **kind, "Authorization": f"Bearer {alone}"}) == 403
+        body = {"model": "ada", "input": "Hello", "previous_response_id": "resp_1"}
+        headers = {**bo, **kind, "Authorization": f"Bearer {alone}"}
+        assert server.client.post("/v1/responses", json=body, headers=headers).status_code == 404
         assert status({**bo, **kind}) == 200
 
 
