@@ -33,6 +33,7 @@ from familiar_cli.servers.mcp import catalogue
 from familiar_cli.servers.mcp.catalogue import TOOLS
 from familiar_cli.servers.mcp.tool import ActsFor, Caller
 from familiar_cli.servers.web.site import PAGES
+from familiar_cli.store.history import marks
 from familiar_cli.store.history.recall import recall
 from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.memory.pages.visible_lines import private_heading
@@ -587,3 +588,6 @@ def test_the_owners_name_is_private_until_it_is_used_in_public(tmp_path, monkeyp
     add("town", "user", "It is me.", author=me)
     familiar = Familiar.load_from_disk(home(), "ada")
     assert "names': ['Zebulon']" in repr(answers()[4])
+    marks.withdraw_channel(familiar.history, "town")
+    familiar = Familiar.load_from_disk(home(), "ada")
+    assert "Zebulon" not in repr(answers()[4])

@@ -209,7 +209,8 @@ def public_names(history: HistoryFile, rules: PrivacyRules) -> frozenset[str]:
     sql = (
         "SELECT speakers.channel_id, said.author_platform, said.author_user_id, author_username, "
         "author_display_name, platform, user_id FROM speakers JOIN turns AS said ON id = last_id "
-        "LEFT JOIN one_to_one ON turn_id = last_id WHERE turns"
+        "LEFT JOIN one_to_one ON turn_id = last_id WHERE turns AND "
+        "speakers.channel_id NOT IN (SELECT channel_id FROM channels_set_aside)"
     )
     names = set[str]()
     for channel_id, *said, platform, user_id in history.rows(sql):
