@@ -26,7 +26,10 @@ _UNSUPPORTED: Final = (
     r"(?:This block is not supported on your current device yet"
     r"|Viewing artifacts created via the Analysis Tool [^`\n]{1,100}?)\.?"
 )
-_NOT_SHOWN: Final = re.compile(rf"\s*```\s*{_UNSUPPORTED}\s*```\s*|\A\s*{_UNSUPPORTED}\s*\Z")
+_NOT_SHOWN: Final = re.compile(
+    # The lookbehind keeps long gaps from being tried from each of their places.
+    rf"(?:(?<!\s)\s+)?(?:```\s*{_UNSUPPORTED}\s*```\s*)+|\A\s*{_UNSUPPORTED}\s*\Z"
+)
 _ROLES: Final[dict[str, Role]] = {"human": "user", "user": "user", "assistant": "assistant"}
 
 

@@ -175,7 +175,7 @@ def test_what_claude_shows_besides_text_is_named_and_pasted_text_is_said(store, 
     chat = claude(
         message("1", "human", "", attachments=[pasted, plans], files=[{"file_name": "plans.pdf"}]),
         message("2", "assistant", gap, content=parts),
-        message("3", "assistant", f"Let me look.\n{gap}\n\nDone."),
+        message("3", "assistant", f"Let me look.\n{gap}\n\n{gap}" + "\n" * 200_000 + "Done."),
         message("4", "assistant", gap, content=[{"type": "tool_use", "name": "web_search"}]),
         message("5", "human", "See", files=[{"file_uuid": "u"}]),
     )
