@@ -596,13 +596,20 @@ class _SavedTable(Struct):
     def count_lost(self, connection: sqlite3.Connection) -> int | None:
         """Return at most how many rows are lost, those of lost turns aside; None: unknown."""
         if self.key != "turn_id":
-            numbers = {rowid for rowid, _ in self.rows}
-            ends = [range(low + 1, high + 1) for low, high in self.gaps if high < _MOST_ROWID]
-            is_known = self.key and len(ends) == len(self.gaps)
-            return len(set[int]().union(*ends) - numbers) if is_known or not self.gaps else None
+            is_known = self.key and all(high < _MOST_ROWID for _, high in self.gaps)
+            return self._count_missing() if is_known or not self.gaps else None
         sql = f"SELECT id FROM turns WHERE id NOT IN (SELECT turn_id FROM {self.name})"  # noqa: S608
         rows = connection.execute(sql).fetchall() if self.gaps else []
         return sum(any(low < n <= high for low, high in self.gaps) for (n,) in rows)
+
+    def _count_missing(self) -> int:
+        """Count the rowids in the gaps that no row has; a damaged page can make a gap enormous."""
+        count = end = 0
+        for low, high in sorted(self.gaps):
+            count += max(high - max(low, end), 0)
+            end = max(end, high)
+        numbers = {rowid for rowid, _ in self.rows}
+        return count - sum(any(low < n <= high for low, high in self.gaps) for n in numbers)
 
 
 _VALUES: Final[dict[str, Any]] = {"INTEGER": int, "TEXT": (str, bytes)}
