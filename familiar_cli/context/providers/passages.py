@@ -424,8 +424,12 @@ class Gatherer(Struct):
 
 
 def _facts_in(seen: PartlyHiddenFile, sight: Sight) -> tuple[Fact, ...]:
-    is_plain = not seen.left_out and "<!--" not in seen.text
+    is_short = len(seen.text) <= _MOST_CACHED_CHARS
+    is_plain = is_short and not seen.left_out and "<!--" not in seen.text
     return _plain_facts(seen.text) if is_plain else tuple(_read_facts(seen, sight.turns_of))
+
+
+_MOST_CACHED_CHARS: Final = 16_384  # all that is cached stays in memory
 
 
 @lru_cache(maxsize=512)  # one question after another finds the same short pages
