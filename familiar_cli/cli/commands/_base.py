@@ -95,7 +95,7 @@ def _check_values(ctx: Any, args: list[str], params: Sequence[Any]) -> None:  # 
     for before, word in pairwise((*args, "--")):
         if before == "--":
             return
-        option = with_value.get(before.removesuffix("=") if before.endswith("=") else before)
+        option = with_value.get(before.removesuffix("="))
         is_empty = before.endswith("=") or not word
         if option and is_empty and _PLACE.search(option.metavar or ""):
             _refuse_empty(ctx, option)

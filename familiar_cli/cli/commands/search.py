@@ -148,9 +148,8 @@ def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
         lines = [line for line in bare_lines(body) if line.strip()]
         best = next((line for line in lines if any(match_spans(query, line))), lines[0])
     before, _, after = body.partition(best)
-    if re.search(
-        r"^#{1,6} ", before + best, re.MULTILINE
-    ):  # another section, which keeps its heading
+    # Another section keeps its heading.
+    if re.search(r"^#{1,6} ", before + best, re.MULTILINE):
         before = hit.text.partition(best)[0]
     around = "\n".join(filter(None, (before.strip(), after.strip())))
     yield IndentedPart(mark_query(query, best))
