@@ -204,6 +204,9 @@ class TestWrite:
         assert "Everybody" not in run("memory", "write", "notes/x.md", f"{marked}\nTea.\n").stderr
         told = run("memory", "write", "notes/x.md", "# X\n\nTea.\n").stderr
         assert "Everybody may see it; `familiar memory unpublish notes/x.md`" in told
+        secret = "# Y\n\nTea.\n\n## Secret <!-- private @cli-user -->\n\n- One\n"
+        run("memory", "write", "notes/y.md", secret)
+        assert "Everybody" not in run("memory", "append", "notes/y.md", "- Two").stderr
 
     def test_a_new_page_is_said_to_be_public_once_others_have_spoken(self, memory) -> None:
         assert run("memory", "write", "a.md", "# A\n").stderr == ""

@@ -170,7 +170,7 @@ def write(
 
             stage_merged(tx, familiar.memory, path, begun, content)
 
-    with _audience_told(ctx, path):
+    with _note_audience(ctx, path):
         _change(ctx, f"write {path}", stage, dry_run)
 
 
@@ -190,8 +190,11 @@ def append(ctx: typer.Context, path: MemoryPath, text: Text, *, dry_run: DryRun 
     familiar memory append people/alice.md "- likes green tea"
     """
     content = _text_for(path, text)
-    with _audience_told(ctx, path):
-        stage = lambda tx: tx.append(path, content, on_new_line=True)  # noqa: E731  # too long
+
+    def stage(tx: Transaction) -> None:
+        tx.append(path, content, on_new_line=True)
+
+    with _note_audience(ctx, path):
         _change(ctx, f"append {path}", stage, dry_run)
 
 
@@ -597,18 +600,18 @@ def _set(ctx: typer.Context, paths: list[str], *, pinned: bool, dry_run: bool) -
 
 
 @contextmanager
-def _audience_told(ctx: typer.Context, path: str) -> Iterator[None]:
-    """Say so if a page is new, or was marked as private, and others may see it now."""
+def _note_audience(ctx: typer.Context, path: str) -> Iterator[None]:
+    """Say so if others may see a page that is new, or has lost its marks of privacy."""
     from familiar_cli.store.memory.pages.visible_lines import may_hide
 
     memory = familiar_of(ctx).memory
     before = memory.readable(path)
     yield
-    if before and not may_hide(before, path):
+    familiar = familiar_of(ctx)
+    if before and (not may_hide(before, path) or may_hide(familiar.memory.readable(path), path)):
         return
     from familiar_cli.actions.memory.audience import has_others, is_heard
 
-    familiar = familiar_of(ctx)
     if (before or has_others(familiar)) and is_heard(familiar, path):
         output(ctx).note(
             f"Everybody may see it; `familiar memory unpublish {typed(path)}` keeps it to you."
