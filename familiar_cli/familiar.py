@@ -546,7 +546,7 @@ class Familiar:
                         self.tell("An interrupted `people forget` has now been completed")
                 elif forget_orders.is_order_missing(self.paths, self.history):
                     forget_orders.carry_out_known_orders(self.forget_place)
-                    self.tell("Who was forgotten before is forgotten in this history, too")
+                    self.tell("Whoever was forgotten before is now forgotten here, too")
             except LockedError:  # another process is carrying it out
                 return
             except (FamiliarError, OSError) as error:

@@ -102,7 +102,7 @@ class Reading(Struct, frozen=True):
         channels: Channel names for a chat, best first; empty: derived from its file's.
         format: The format of the files; empty: detect it.
         dates: The order of numeric dates; None: infer it from all dates of a file.
-        year: The year of the first date, if it has none; None: unknown.
+        year: The year of the first date, for dates without one; None: unknown.
     """
 
     cast: Cast = Cast()

@@ -234,8 +234,8 @@ def describe_unknown(source: ForeignFile) -> BadInputError:
             keys = ", ".join(repr(key) for key in list(first_object(source))[:4])
         except BadInputError as error:
             return type(error)(str(error), hint=error.hint or NO_CHAT)
-        what = f"not a chat in a known format, but JSON with {keys}"
-        what = what if keys else "an empty JSON object"
+        known = f"not a chat in a known format, but JSON with {keys}"
+        what = known if keys else "an empty JSON object"
         return BadInputError(f"{source.name!r} is {what}", hint=NO_CHAT)
     return BadInputError(f"{source.name!r} is {_describe(source)}, not a chat", hint=NO_CHAT)
 

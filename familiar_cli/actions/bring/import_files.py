@@ -64,7 +64,7 @@ class FileImportOptions(Struct, frozen=True):
         mine: The owner's names in chats.
         character: The familiar's names in chats.
         dates: The order of numeric dates.
-        year: The year of the first date of a chat, if it has none.
+        year: The year of the first date of a chat, for dates without one.
         update: Rewrite files whose source has changed.
         force: Rewrite even files that a person edited.
         at_once: Apply memories of other programs instead of proposing them.

@@ -358,7 +358,7 @@ def build_settings(data: dict[str, Any], root: type[T]) -> tuple[T, list[ConfigP
     """Build settings from `data`, and list its errors; invalid values are left out."""
     problems: list[ConfigProblem] = []
     values = _section_values(root, data, (), problems)
-    return root(**values), [_of_file(problem, root) for problem in problems]
+    return root(**values), [_with_hint(problem, root) for problem in problems]
 
 
 def _section_values(
@@ -451,7 +451,7 @@ def _unknown_setting(at: tuple[str, ...], value: object) -> ConfigProblem:
     return ConfigProblem(at, what, hint)
 
 
-def _of_file(problem: ConfigProblem, root: type[Any]) -> ConfigProblem:
+def _with_hint(problem: ConfigProblem, root: type[Any]) -> ConfigProblem:
     """Add a guess at an unknown key, and the hint that fits the kind of file."""
     if root is not CharacterConfig and "environment variable" not in problem.hint:
         problem = replace(problem, hint="Correct the line in that file, or remove it.")

@@ -295,7 +295,7 @@ class _Survey:
         """Return the order of the dates, and whether it matters.
 
         Raises:
-            RefusedError: Only a person knows it, or their year.
+            RefusedError: Only a person knows the order, or the year.
         """
         is_timed = any(self._styles[style].is_timed for style in styles)
         dated = [*(["day"] if has_days and is_timed else []), *styles]
@@ -330,7 +330,7 @@ class _Survey:
         error = RefusedError(
             f"Dates in {self._source.name!r} have no year, for example {text!r}; "
             "nothing was imported",
-            hint=f"Add `--year {latest}` if that was in {latest}.",
+            hint=f"Add `--year {latest}` if the first of them is in {latest}.",
         )
         years = range(latest, latest - _YEARS_OFFERED, -1)
         error.question = "--year", tuple((str(year), f"{text} {year}") for year in years)

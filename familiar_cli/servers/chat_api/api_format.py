@@ -296,8 +296,8 @@ def _may_pass(url: str, name: str) -> bool:
         address = ipaddress.ip_address(host)
         inner = getattr(address, "ipv4_mapped", None) or address
         return inner.is_global and not inner.is_multicast
-    name, _, last = host.rpartition(".")
-    return bool(name) and not last[0].isdigit() and last not in _PRIVATE_NAMES
+    domain, _, last = host.rpartition(".")
+    return bool(domain) and not last[0].isdigit() and last not in _PRIVATE_NAMES
 
 
 # Names at the end of hosts that no public server has; others are numbers, as `0x7f.1` is.

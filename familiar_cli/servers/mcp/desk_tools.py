@@ -20,7 +20,7 @@ from familiar_cli.base.times.clock import iso, now
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.mcp.tool import Answer, Tool, ToolItem, choice_of, is_readable, text_of
 from familiar_cli.servers.mcp.writing_tools import (
-    RAN,
+    RUN_NOTE,
     check_may_run,
     describe_write,
     named_day,
@@ -191,7 +191,7 @@ def memory_write(caller: Caller, arguments: Arguments) -> Answer:
         raise report.error
     status = "written" if caller.allow_write else "planned"
     if not caller.viewer.is_owner:  # files, plans and turns may be of what was said in private
-        return Answer(notes=[RAN])
+        return Answer(notes=[RUN_NOTE])
     items = [
         ToolItem({"path": path, "status": status})
         for path in report.files

@@ -42,7 +42,7 @@ _UNREGISTERED: Final = (
 )
 _OPERATIONS: Final = ("append", "replace", "section")
 _SLUG_WORDS: Final = 6
-RAN: Final = "It ran. plans_list shows what waits for review."
+RUN_NOTE: Final = "It ran. plans_list shows what waits for review."
 _NOTES: Final = {
     "written": "Written to {path}.",
     "deleted": "Deleted {path}.",
@@ -154,7 +154,7 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
 
     report = asyncio.run(consolidate())
     if not caller.viewer.is_owner:  # what is due, and why, tells of what was said in private
-        return Answer(notes=[RAN])
+        return Answer(notes=[RUN_NOTE])
     items = [ToolItem({"path": path, "status": "written"}) for path in report.made]
     items += [
         ToolItem({"period": period, "plan": plan, "status": "planned"})
@@ -171,7 +171,7 @@ def check_may_run(caller: Caller) -> None:
         RefusedError: Its token is for some people only.
     """
     if caller.acts.users and "*" not in caller.acts.users:
-        raise RefusedError("This token is for some people, and cannot start work on all of memory")
+        raise RefusedError("This token is for some people; it cannot start work on all of memory")
 
 
 def writer_of(caller: Caller, instance: str = "") -> write_memories.Writer:

@@ -550,12 +550,12 @@ def _ids_saying(
     after some more turns are they looked for again. The second value is the last turn looked at.
     """
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
-    through, ids = history.saying.get(target, (0, []))
+    through, ids = history.phrase_turns.get(target, (0, []))
     if not last - _UNREAD <= through <= last:
         sql = "SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?"
         ids = [row[0] for row in connection.execute(sql, (target, limit))]
         through = _last_indexed(connection)
-        history.saying[target] = through, ids
+        history.phrase_turns[target] = through, ids
     return [*range(last, max(through, last - _UNREAD), -1), *ids], through
 
 

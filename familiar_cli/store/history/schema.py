@@ -44,7 +44,7 @@ class HistoryFile:
         on_newest: Called with the newest turn of this instance whenever there is a new one.
 
     Attributes:
-        saying: For some queries, the last turn searched and those found; see `newest_saying`.
+        phrase_turns: For some queries, the last turn searched and those found; see `newest_saying`.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class HistoryFile:
         self._uses = 0  # nested ones, of the thread that holds the lock
         self._is_left = False
         self._is_fixed = False  # the connection is of one moment: it is not used again
-        self.saying: dict[str, tuple[int, list[int]]] = {}
+        self.phrase_turns: dict[str, tuple[int, list[int]]] = {}
 
     def close(self, *, for_good: bool = False) -> None:
         """Close the file. The next use reopens it; after `for_good`, only for that use.
@@ -78,7 +78,7 @@ class HistoryFile:
             for connection in filter(None, (self._connection, self._empty)):
                 connection.close()
             self._connection = self._empty = None
-            self.saying.clear()
+            self.phrase_turns.clear()
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
