@@ -28,7 +28,7 @@ DM = "My vexlorn is hidden under the plimbuck tree"
 IMPORTED = "I once rode a glonterpuff to Skravnik"
 NAME = "Zyphrandra"
 WORDS = ("quibbrax", "flurmed", "zantholite", "vexlorn", "plimbuck", "glonterpuff", "skravnik")
-SECRETS = (*WORDS, NAME.lower(), "9911223344")
+SECRETS = (*WORDS, "wimbleyarn", NAME.lower(), "9911223344")
 ACCOUNT = "discord:9911223344"
 SLUG = "discord-9911223344"
 
@@ -86,6 +86,7 @@ def first(tmp_path, address) -> Home:
         gossip = f"In Lisbon? {NAME} told me: {GROUP}."
         familiar.history.append("group", "assistant", gossip, reply_to=other)
     home.append(f"people/{SLUG}.md", f"# {NAME}\n\n- flurmed things <!-- turns {said} -->\n")
+    home.append(f"people/@all/{SLUG}.md", "# A sailor\n\n- Keeps wimbleyarn.\n")
     home.append(
         "topics/weather.md", f"# Weather\n\n- mild in Lisbon\n- [{NAME}](../people/{SLUG}.md)\n"
     )

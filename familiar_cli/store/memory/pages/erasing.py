@@ -63,7 +63,7 @@ class PageEraser(Struct, frozen=True, dict=True):
     def drops(self, rel_path: str) -> bool:
         """Tell whether a whole file is about them."""
         directory, _, rest = rel_path.partition("/")
-        path = rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/")
+        path = layout.path_without_scope(rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/"))
         if path in {layout.people_path(slug) for slug in self.slugs}:
             return True
         folder = rest.partition("/")[0]
