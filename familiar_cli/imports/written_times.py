@@ -145,8 +145,11 @@ def read_stamp(text: str) -> WrittenTime:
 
 def is_stamp(text: str) -> bool:
     """Tell whether the words in a text that matches `STAMP` are words of a date."""
-    day = day_of(text)
-    return not day or not _LETTERS.search(day) or bool(re.search(_CJK_MONTH, day) or _month_in(day))
+    return _is_day(day_of(text))
+
+
+def _is_day(day: str) -> bool:
+    return not _LETTERS.search(day) or bool(re.search(_CJK_MONTH, day) or _month_in(day))
 
 
 def holds_time(text: str) -> bool:
@@ -164,7 +167,10 @@ def day_of(text: str) -> str:
 
 def _find_date(text: str) -> re.Match[str] | None:
     whole = _DATE_IN.search(text)  # which may take the hour for a year
-    return _SHORT_IN.match(text, whole.start()) or whole if whole else _SHORT_IN.search(text)
+    date = (_SHORT_IN.match(text, whole.start()) or whole) if whole else None
+    if date and _is_day(date[0]):
+        return date
+    return _SHORT_IN.search(text) or date  # "May 5 at 10:30" is no "5 at"
 
 
 def lacks_year(day: str) -> bool:

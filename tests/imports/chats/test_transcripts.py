@@ -174,6 +174,7 @@ def test_all_dates_of_a_file_decide_their_order(first, second, day, tmp_path) ->
         ("[31/12 10:04] ", "[02/01 09:30] "),
         ("31.12. 10:04 - ", "2.1. 09:30 - "),
         ("12月31日 10:04 ", "1月2日 9:30 "),
+        ("Dec 31 at 10:04 AM - ", "Jan 2 at 9:30 AM - "),
         ("Thursday, 31 December\n[10:04] ", "--- January 2 ---\n[9:30] "),
     ],
 )
