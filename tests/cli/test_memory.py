@@ -208,6 +208,11 @@ class TestWrite:
         run("memory", "write", "notes/y.md", secret)
         assert "Everybody" not in run("memory", "append", "notes/y.md", "- Two").stderr
 
+    def test_a_public_version_is_told_from_a_private_folder(self, memory) -> None:
+        run("memory", "write", "people/@all/x.md", "# X\n")
+        hint = run("memory", "unpublish", "people/@all/x.md").stderr
+        assert "`familiar memory rm people/@all/x.md` removes it" in hint
+
     def test_a_new_page_is_said_to_be_public_once_others_have_spoken(self, memory) -> None:
         assert run("memory", "write", "a.md", "# A\n").stderr == ""
         run("hear", "Hi", "--as", "discord:5", "--channel", "town")

@@ -11,7 +11,14 @@ from msgspec import Struct
 from familiar_cli.base import errors
 from familiar_cli.base.text import fold
 from familiar_cli.base.who.identity import NEUTRAL
-from familiar_cli.base.who.visibility import OWNER, OWNERS, PUBLIC, channel_scope, person_scope
+from familiar_cli.base.who.visibility import (
+    OWNER,
+    OWNERS,
+    PUBLIC,
+    SHARED,
+    channel_scope,
+    person_scope,
+)
 from familiar_cli.store.history.recall import search
 from familiar_cli.store.history.selection import TurnFilter, only_speaker
 from familiar_cli.store.memory import layout
@@ -43,6 +50,11 @@ def set_audience(
         RefusedError: It is in the folder of a private conversation.
     """
     rel_path, _, section = target.partition("#")
+    if layout.scope_of_path(rel_path) == SHARED:
+        raise errors.RefusedError(
+            f"{rel_path!r} is the public version of a page; nothing was changed",
+            hint=f"`familiar memory rm {rel_path}` removes it.",
+        )
     if layout.scope_of_path(rel_path):
         raise errors.RefusedError(
             f"{rel_path!r} belongs as a whole to a private conversation; nothing was changed",
