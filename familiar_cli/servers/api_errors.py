@@ -99,7 +99,7 @@ _DIRECTORY: Final = re.compile(r"""(['"])(?:/|[A-Za-z]:[\\/]|\\\\)(?:[^'"]*[\\/]
 
 
 _ADDRESS: Final = re.compile(
-    r"\b[a-z][a-z0-9+.-]*://[^\s'\"`;,)]+|(?:\blocalhost|\b(?:[\w-]+\.)+[\w-]+|\[[0-9a-f:]+\]):\d+"
+    r"\b[a-z][a-z0-9+.-]*://[^\s'\"`;,)]+|(?:\blocalhost|\b(?:[\w-]+\.)+(?!md\b)[\w-]+|\[[0-9a-f:]+\]):\d+\b"
 )
 
 

@@ -589,5 +589,4 @@ def test_the_owners_name_is_private_until_it_is_used_in_public(tmp_path, monkeyp
     familiar = Familiar.load_from_disk(home(), "ada")
     assert "names': ['Zebulon']" in repr(answers()[4])
     marks.withdraw_channel(familiar.history, "town")
-    familiar = Familiar.load_from_disk(home(), "ada")
     assert "Zebulon" not in repr(answers()[4])

@@ -67,7 +67,9 @@ _WHEN = typer.Option(metavar="WHEN", help="2026-11-30, tomorrow 9:00, friday, in
 When = Annotated[str, _WHEN]
 AnyTime = Annotated[str | None, _WHEN]
 
-_YEAR = typer.Option("--year", metavar="YEAR", min=1, max=9998, help="Year of the first date.")
+_YEAR = typer.Option(
+    "--year", metavar="YEAR", min=1, max=9998, help="Year of the first date, if dates have none."
+)
 Year = Annotated[int | None, _YEAR]
 OnlyChannel = Annotated[
     str | None, typer.Option("--channel", metavar="ID", help="Only this channel.")

@@ -74,7 +74,7 @@ def serve(
     Args:
         host (ADDRESS): Address to listen on; default: 127.0.0.1.
         port (N): Port to listen on; 0: any free one; default: 8765.
-        token_file (FILE): File with the tokens that clients must send; relative to this directory.
+        token_file (FILE): File with the tokens that clients must send, as seen from here.
         allow_host (NAME): Another host name under which clients reach the server.
         allow_origin (ORIGIN): A web page that may use the server from a browser.
         drain (SECONDS): How long replies may continue after the signal to stop; default: 2.

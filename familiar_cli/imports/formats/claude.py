@@ -108,11 +108,14 @@ def _words(message: dict[str, Any]) -> str:
     return "\n".join(filter(None, lines)) or "\n".join(f"[tool: {name}]" for name in names)
 
 
+# What Claude calls a text that was pasted; nothing in older exports.
+_PASTED: Final = re.compile(r"|paste(d[- _]?(text|content)?)?([- _(]*\d+\)?)?(\.txt|\.md)?")
+
+
 def _is_pasted(attachment: dict[str, Any]) -> bool:
     """Tell whether an attachment is a long text that was pasted into the message."""
     name = text_at(attachment, "file_name").lower()
-    is_named = bool(name) and not name.startswith("paste")
-    return bool(text_at(attachment, "extracted_content")) and not is_named
+    return bool(text_at(attachment, "extracted_content")) and bool(_PASTED.fullmatch(name))
 
 
 def _pasted(message: dict[str, Any]) -> list[str]:

@@ -172,13 +172,13 @@ def only_speakers(history: HistoryFile, channel_id: str | None = None) -> dict[s
 
 
 def speakers_stamp(history: HistoryFile) -> tuple[int, ...]:
-    """Return counters that change whenever speakers, channels or branches do.
+    """Return counters that change whenever speakers, channels, branches or withdrawn channels do.
 
     The tables only grow, and a channel with several speakers never has a single one again.
     """
     sql = (
         "SELECT (SELECT count(*) FROM speakers), (SELECT count(*) FROM events "
-        "WHERE kind = 'branch' AND subject IS NOT NULL), "
+        "WHERE kind IN ('branch', 'channel') AND subject IS NOT NULL), "
         "count(*), count(platform) FROM only_speakers"
     )
     return tuple(history.rows(sql)[0])
