@@ -115,7 +115,7 @@ def test_an_older_history_loses_who_was_forgotten_at_its_next_opening(root) -> N
     older = (root / "history.db").read_bytes()
     assert run("people", "forget", NAME, "--yes").exit_code == 0
     (root / "history.db").write_bytes(older)
-    assert "is forgotten in this history, too" in run("history", "list").stderr
+    assert "is now forgotten here, too" in run("history", "list").stderr
     assert leftovers(root) == []
     (root / "history.db").write_bytes(older)
     (root.parent / ".forgotten.json").unlink()
