@@ -373,7 +373,7 @@ def read_book_links(file: FoundFile) -> BookLinks:
 
 
 def chat_metadata(chat: FoundFile) -> Mapping[str, Any]:
-    """Return what a chat's header says; empty if it cannot be read."""
+    """Return the metadata in a chat's header; empty if it cannot be read."""
     with suppress(errors.FamiliarError), as_source(chat.path) as source:
         return foreign_files.object_at(source.first, "chat_metadata")
     return {}

@@ -583,7 +583,7 @@ def test_the_owners_name_is_private_until_it_is_used_in_public(tmp_path, monkeyp
     hidden = answers()
     assert "- Rows." in hidden[2]
     assert "Nobody" in hidden[5]  # Anna was alone with the owner when she spoke
-    assert "no file about 'discord-cy'" in hidden[6]
+    assert "Nothing has been written about 'discord-cy'" in hidden[6]
     assert "Zebulon" not in repr(hidden).replace("What of Zebulon", "")
     add("town", "user", "It is me.", author=me)
     familiar = Familiar.load_from_disk(home(), "ada")

@@ -124,7 +124,7 @@ def _head_of(channel: str, line: str, about: Mapping[str, Any]) -> str:
 
 
 def _without_places(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a head says of its chat, without what it says of other chats in the file."""
+    """Return the details of a header's own chat, without those of the file's other chats."""
     apart = {"channels", "branches", _HEADS, "from"}
     return {key: said for key, said in about.items() if key not in apart}
 

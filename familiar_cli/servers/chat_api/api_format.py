@@ -263,8 +263,9 @@ def _check_addresses(messages: Sequence[Mapping[str, Any]]) -> None:
     """
     for number, message in enumerate(messages):
         for part in _parts_of(message):
-            for name in part:
-                url = _address_in(part, name) if name.endswith("_url") else ""
+            for name, value in part.items():
+                holds_url = isinstance(value, dict) or name.endswith("url")  # `source` of Anthropic
+                url = _address_in(part, name) if holds_url else ""
                 if url and not _may_pass(url, name):
                     raise ApiError(
                         400,
@@ -284,7 +285,7 @@ def _may_pass(url: str, name: str) -> bool:
         name: What it is the address of: `image_url`, `video_url` and so on.
     """
     if data := _DATA.match(url):
-        return data[1].lower() == name.removesuffix("_url") or name == "file_url"
+        return data[1].lower() == name.removesuffix("_url") or name in {"file_url", "source"}
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")
@@ -293,11 +294,25 @@ def _may_pass(url: str, name: str) -> bool:
     if parts.scheme not in {"http", "https"} or not host or re.search(r"[\s\\\x00-\x1f]", url):
         return False
     with suppress(ValueError):
-        address = ipaddress.ip_address(host)
-        inner = getattr(address, "ipv4_mapped", None) or address
-        return inner.is_global and not inner.is_multicast
+        return _is_public_host(ipaddress.ip_address(host))
     domain, _, last = host.rpartition(".")
     return bool(domain) and not last[0].isdigit() and last not in _PRIVATE_NAMES
+
+
+_TRANSLATED: Final = ipaddress.ip_network("64:ff9b::/96")
+"""IPv6 addresses that stand for IPv4 addresses in their last 32 bits (RFC 6052)."""
+
+
+def _is_public_host(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Tell whether anybody can reach an address, and each IPv4 address that it holds."""
+    every: list[ipaddress.IPv4Address | ipaddress.IPv6Address | None] = [address]
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped:
+            return _is_public_host(address.ipv4_mapped)
+        every += [address.sixtofour, *(address.teredo or ())]
+        if address in _TRANSLATED:
+            every.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return all(one.is_global and not one.is_multicast for one in every if one)
 
 
 # Names at the end of hosts that no public server has; others are numbers, as `0x7f.1` is.

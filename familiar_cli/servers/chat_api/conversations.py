@@ -372,8 +372,9 @@ class Conversations:
         return RequestConversation(channel_id, placement, parent=parent)
 
     def _family(self, channel_id: str, author: Author, kind: str) -> list[str]:
-        family = [channel_id, *sorted(self._familiar.history.family(channel_id) - {channel_id})]
-        return [name for name in family if self._is_own(name, author, kind)]
+        named = [channel_id] if self._is_own(channel_id, author, kind) else []
+        others = sorted(self._familiar.history.family(channel_id) - {channel_id})
+        return named + [name for name in others if self._is_own(name, author)]
 
     def _with_id(
         self, line: RequestLine, author: Author, channels: Sequence[str], message_id: str

@@ -115,12 +115,14 @@ def _list_desk(caller: Caller, kind: str | None) -> Answer:
 
 
 def due_reminder_notes(caller: Caller) -> list[str]:
-    """Report how many reminders became due, each once.
+    """Report to the owner's programs how many reminders became due, each once.
 
-    Their texts are data, which `todo` shows.
+    Their texts are data, which `todo` shows. Another program's call leaves them for the owner's.
     """
     from familiar_cli.actions.memory.desk import fire_reminders
 
+    if not caller.viewer.is_owner:
+        return []
     with suppress(FamiliarError, OSError):  # `todo` reports the error
         known = [item.text for item in _items_of(caller, "reminder") if "due" in item.about]
         new = {item.text for item in fire_reminders(caller.familiar, "mcp")} if known else set()

@@ -276,7 +276,7 @@ def _known_person(caller: Caller, name: str) -> Answer:
         raise UsageError(f"{framed(name)!r} is {', '.join(matches)}")
     (slug,) = matches
     if slug not in pages:
-        raise NotFoundError(f"There is no file about {framed(slug)!r} yet")
+        raise NotFoundError(f"Nothing has been written about {framed(slug)!r} yet")
     seen = see(caller, pages[slug])
     more = {"slug": slug, "names": [framed(one) for one in dict.fromkeys(names[slug])]}
     return Answer(list(seen.items()), [], more, stamp=sha256_of(seen.text))

@@ -119,7 +119,11 @@ class ChangeWatcher:
             now = await asyncio.to_thread(self._file_stamps)
             changed = [path for path in before | now if before.get(path) != now.get(path)]
             if changed:
-                before, news = now, await asyncio.to_thread(self._read, changed)
+                try:
+                    news = await asyncio.to_thread(self._read, changed)
+                except (FamiliarError, OSError):  # the next look tries again
+                    continue
+                before = now
                 old = {path: seen.get(path, "") for path in news}
                 for path in sorted(path for path in news if news[path] != old[path]):
                     await self._tell(uri_of(self._paths.id, path))

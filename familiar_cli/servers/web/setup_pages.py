@@ -257,7 +257,7 @@ def try_choice(typed: Mapping[str, str], key: str) -> start.ModelTest:
 
 
 def keep_choice(config: Path, typed: Mapping[str, str], key: str) -> list[str]:
-    """Write the settings of a model, and its key into the file of keys; return what was done."""
+    """Save a model's settings and its API key, and return what was saved, a sentence each."""
     parts = []
     if key:
         variable = resolve_slot(_settings_of(typed)).api_key_env

@@ -12,9 +12,9 @@ from familiar_cli.base.errors import NotFoundError, RefusedError
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.store.history import events, selection
 from familiar_cli.store.history.lines import own_instance, turn_names
-from familiar_cli.store.history.rows import Turn, pack, place_of, unpack
+from familiar_cli.store.history.rows import STANDING, Turn, pack, place_of, unpack
 from familiar_cli.store.history.selection import newest_rows
-from familiar_cli.store.history.store import STANDING, HistoryStore, insert_turn
+from familiar_cli.store.history.store import HistoryStore, insert_turn
 
 
 class TurnStatus(Struct, frozen=True):

@@ -151,6 +151,8 @@ SELECTED: Final = _SELECTED.format(
 
 SELECTED_STANDING: Final = _SELECTED.format("0", "1")
 """The same of turns that are known to stand, such as those of `standing`."""
+STANDING: Final = f"SELECT {SELECTED_STANDING} FROM standing AS turns"  # noqa: S608
+"""Selects the turns that stand."""
 
 UNREAD: Final = "FROM unread CROSS JOIN standing ON standing.id = unread.turn_id"
 """The turns that stand and that the memory writer has not read."""

@@ -31,7 +31,7 @@ from familiar_cli.store.history.rows import (
     HEARD,
     INSERT,
     SELECTED,
-    SELECTED_STANDING,
+    STANDING,
     UNREAD,
     WRITER,
     ChannelSummary,
@@ -259,7 +259,6 @@ _CHANNELS: Final = """SELECT turns.channel_id, at_ms,
     ORDER BY id DESC"""
 _SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
-STANDING: Final = f"SELECT {SELECTED_STANDING} FROM standing AS turns"  # noqa: S608
 
 
 class HistoryStore(HistoryFile):

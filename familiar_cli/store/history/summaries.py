@@ -17,7 +17,7 @@ from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.who.visibility import OWNERS, PrivacyRules, Viewer
 from familiar_cli.store.history.events import END, PLACED, BranchPart, parts_condition, parts_of
 from familiar_cli.store.history.rows import (
-    SELECTED_STANDING,
+    STANDING,
     Row,
     Turn,
     from_ms,
@@ -38,7 +38,6 @@ OWN: Final = " owner"
 """The scope of the summary of the owner's private channels; no channel has this name."""
 
 _OF_MANY: Final = (PUBLIC, OWN)
-_STANDING: Final = f"SELECT {SELECTED_STANDING} FROM standing AS turns"  # noqa: S608
 
 
 class Summary(Struct, frozen=True):
@@ -215,7 +214,7 @@ class Summaries:
             between = (after_id + 1, min(through_id + 1, END))
             here = None if scope in _OF_MANY else scope
             where = _visible_in(scope, rules)
-            rows, _ = oldest_rows(connection, _STANDING, where, limit, between, channel_id=here)
+            rows, _ = oldest_rows(connection, STANDING, where, limit, between, channel_id=here)
         return [to_turn(row) for row in rows[:limit]]
 
     def count(

@@ -206,6 +206,7 @@ def test_thousands_of_equal_lines_are_placed_in_bounded_time(monkeypatch) -> Non
 NOT_PUBLIC = [
     *("file:///etc/passwd", "ftp://example.org/a.png", "/etc/passwd", "http:///a.png"),
     *("http://127.0.0.1/", "http://10.1.2.3/", "http://169.254.169.254/", "http://[::1]/"),
+    *("http://[2002:7f00:1::]/", "http://[64:ff9b::a00:1]/"),
     *("http://[::ffff:10.0.0.1]/", "http://0x7f.1/", "http://127.1/", "http://2130706433/"),
     *("http://localhost/", "http://nas.local./", "http://ollama:11434/", "http://a b.org/"),
     *("http://a.org@127.0.0.1/", "http://127.0.0.1\\@a.org/", "data:text/html;base64,AA=="),
@@ -222,7 +223,9 @@ NOT_PUBLIC = [
     ],
 )
 def test_a_model_server_is_sent_no_address_of_a_file_or_a_private_network(url, is_allowed) -> None:
-    for part in ({"type": "image_url", "image_url": {"url": url}}, {"image_url": url}):
+    source = {"type": "image", "source": {"type": "url", "url": url}}
+    shapes = ({"type": "image_url", "image_url": {"url": url}}, {"image_url": url}, source)
+    for part in shapes[: 2 if url.startswith("data:") else 3]:
         messages = [{"role": "user", "content": [part]}, user("What is it?")]
         body = json.dumps({"model": "ada+memory", "messages": messages}).encode()
         if is_allowed:
