@@ -37,6 +37,7 @@ from familiar_cli.store.history import marks
 from familiar_cli.store.history.recall import recall
 from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.memory.pages.visible_lines import private_heading
+from familiar_cli.store.memory.store import files as store_files
 from familiar_cli.store.search.types import SearchOptions
 from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, decide_plan, stage_plan
 from familiar_cli.writing.writer.memory_writer import MemoryWriter
@@ -101,6 +102,12 @@ PATHS = (
     "topics/ｚａｎｚｉｂａｒ.md",
     *("daily/2026-01-07.md", "daily/2026-01-08.md", "digest/mid.md", "topics/garden.md"),
 )
+# Pages that cannot be read, and paths in whose way something hidden stands.
+IN_THE_WAY = (
+    *("topics/quokka-huge.md", "topics/Quokka-Latin.md", "topics/quokka-folder.md", "tasks.md"),
+    *("topics/zanzibar.md/beach.md", "topics/QUOKKAS/food.md", "daily/2026-01-04_quokka.md"),
+)
+READABLE_BYTES = 100_000
 # Turn numbers, ids that are made at random, addresses, times and how long something took.
 MASKED = re.compile(
     "|".join(  # noqa: FLY002  # one line each
@@ -160,7 +167,19 @@ def build(path, monkeypatch, *, secret: bool) -> Familiar:
     write(familiar, reply(), public, *[reply()] * (2 if secret else 0), again=True)
     if secret:
         propose_plans(familiar, own.id)
+        put_in_the_way(familiar.memory.root, mark)
     return familiar
+
+
+def put_in_the_way(memory, mark: str) -> None:
+    """Add pages and folders that fail each in its own way when somebody comes across them."""
+    (memory / "topics/quokkas").mkdir()
+    for folder in ("topics/quokkas", "topics/quokka-folder.md"):
+        (memory / folder).mkdir(exist_ok=True)
+        (memory / folder / "food.md").write_text(f"# Food\n\n{mark}\n\n- Leaves.\n", "utf-8")
+    for name in ("topics/quokka-latin.md", "daily/2026-01-04_quokka.md", "tasks.md"):
+        (memory / name).write_bytes(f"# Käfig\n\n{mark}\n\n- Quokkas.\n".encode("latin-1"))
+    (memory / "topics/quokka-huge.md").write_bytes(b" " * (READABLE_BYTES + 1))
 
 
 def propose_plans(familiar: Familiar, turn_id: int) -> None:
@@ -213,6 +232,7 @@ def built():
 
 @pytest.fixture
 def homes(built, tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(store_files, "MAX_READ_BYTES", READABLE_BYTES)
     if not built:
         place = tmp_path_factory.mktemp("homes")
         for name in ("less", "with"):
@@ -238,7 +258,7 @@ def questions() -> list[tuple[str, dict[str, object]]]:
         if tool.kind != "read":
             continue
         names = tool.takes
-        values = [*WORDS, *PATHS]
+        values = [*WORDS, *PATHS, *IN_THE_WAY]
         texts = [n for n in names if n in {"query", "path", "name", "subject", "message", "folder"}]
         usual = dict.fromkeys(tool.needs, WORDS[0])
         calls += [(tool.name, {**usual, name: value}) for name in texts for value in values]
@@ -477,7 +497,7 @@ def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
     tools = [one for one in TOOLS if one.kind != "read" and one.name != "memory_undo"]
     tools += [one for one in TOOLS if one.name == "memory_read"]
     for (number, allow), tool in product(enumerate((False, True)), tools):
-        for value in (*PATHS[1:11], *PATHS[-4:]):
+        for value in (*PATHS[1:11], *PATHS[-4:], *IN_THE_WAY):
             for arguments in written(tool, value):
                 less, more = (
                     told(
@@ -546,7 +566,7 @@ def test_what_is_heard_from_a_stranger_is_answered_the_same(homes, monkeypatch, 
     assert shown[0] == shown[1]
 
 
-@pytest.mark.parametrize("within", [*PATHS[:2], f"{APART}.md", "sessions", "significant", "none"])
+@pytest.mark.parametrize("within", [*PATHS[:2], *IN_THE_WAY, f"{APART}.md", "sessions", "none"])
 def test_where_a_stranger_searches_tells_nothing(homes, monkeypatch, within) -> None:
     shown = []
     for one in homes:

@@ -114,6 +114,8 @@ def edit_list(
     Raises:
         RefusedError: A rule forbids it; nothing was changed.
     """
+    place = write_memories.MemoryAddress(rel_path)
+    rel_path = write_memories.place_of(familiar.memory, writer, place)
 
     def made(before: str | None) -> str:
         after = change(outward_text(before or "", writer.viewer, rel_path))

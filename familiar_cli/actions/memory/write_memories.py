@@ -335,7 +335,7 @@ def place_for(store: MemoryStore, viewer: Viewer, rel_path: str) -> str:
     public = layout.path_in_scope(rel_path, SHARED)
     if viewer.is_owner or layout.told_path(public) != rel_path or not store.exists(public):
         return rel_path
-    plain = read_if_there(store, rel_path) or ""
+    plain = store.readable(rel_path)
     return rel_path if visible_in(plain, viewer, rel_path).strip() else public
 
 
@@ -372,25 +372,42 @@ def path_of(
 def place_of(
     store: MemoryStore, writer: Writer, place: MemoryAddress, *, is_new: bool = False
 ) -> str:
-    """Return the file that a writer means: one of its own if the page there is hidden from it."""
+    """Return the file that a writer means: one of its own if what is there is hidden from it."""
     name = place_for(store, writer.viewer, path_of(store, writer, place, is_new=is_new))
     rel_path = _spelling_of(store, writer, name)
-    before = read_if_there(store, rel_path)
-    if before is None or writer.sees(rel_path, before):
+    if writer.viewer.is_owner or writer.sees(rel_path, store.readable(rel_path)):
         return name
+    if not store.exists(rel_path):
+        return layout.path_in_scope(name, SHARED) if _is_blocked(store, writer, name) else name
     is_period = rel_path.partition("/")[0] in layout.SCOPED_DIRS
     is_note = writer.viewer.rules.notes_are_owners and not is_period
-    if layout.is_owners_page(rel_path) or is_note:  # the owner's as well, whoever writes it
-        return name
-    has_room = rel_path == name and _has_room(before, writer.viewer, rel_path)
-    return name if has_room else layout.path_in_scope(name, SHARED)
+    with suppress(errors.FamiliarError):  # the page may be unreadable
+        made = put_back(store.read_file(rel_path), "x\n", writer.viewer, rel_path)
+        if layout.is_owners_page(rel_path) or is_note:  # the owner's as well, whoever writes it
+            return name
+        if rel_path == name and outward_text(made, writer.viewer, rel_path):
+            return name
+    return layout.path_in_scope(name, SHARED)
 
 
-def _has_room(text: str, viewer: Viewer, rel_path: str) -> bool:
-    """Tell whether a viewer would see what it writes to a page that is hidden from it."""
-    with suppress(errors.RefusedError):
-        return bool(outward_text(put_back(text, "x\n", viewer, rel_path), viewer, rel_path))
+def _is_blocked(store: MemoryStore, writer: Writer, rel_path: str) -> bool:
+    """Tell whether a page cannot be made because of others, none of which the writer sees."""
+    try:
+        with store.transaction(writer.source, "look", dry_run=True) as tx:
+            tx.write(rel_path, "x\n")
+    except errors.LockedError:
+        raise
+    except errors.FamiliarError:
+        others = (file.rel_path for file in store.walk("").files)
+        near = (path for path in others if _excludes(path, rel_path))
+        return not any(writer.sees(path, store.readable(path)) for path in near)
     return False
+
+
+def _excludes(rel_path: str, other: str) -> bool:
+    """Tell whether a page leaves no place for another: in spelling, or as a file or folder."""
+    pairs = zip(rel_path.split("/"), other.split("/"), strict=False)
+    return next((fold(one) == fold(two) for one, two in pairs if one != two), True)
 
 
 def check_content(content: str) -> str:
@@ -489,9 +506,14 @@ def write_or_plan(
         result: Returns its new text, given the old; None deletes it.
         by: Who edited it, where that is not the writer's instance.
     """
-    return retry_on_conflict(
-        lambda: _write_once(familiar, writer, rel_path, what, result, by=by), _TRIES
-    )
+    try:
+        return retry_on_conflict(
+            lambda: _write_once(familiar, writer, rel_path, what, result, by=by), _TRIES
+        )
+    except errors.FamiliarError as error:
+        if not writer.viewer.is_owner:
+            error.args = (layout.told_text(str(error)),)
+        raise
 
 
 def _write_once(
@@ -608,7 +630,7 @@ def _spelling_of(store: MemoryStore, writer: Writer, rel_path: str) -> str:
     directory, _, name = rel_path.rpartition("/")
     for path in store.glob(f"{directory}/*.md" if directory else "*.md"):
         is_twin = fold(path.rpartition("/")[2]) == fold(name)
-        if is_twin and not writer.sees(path, store.read_file(path)):
+        if is_twin and not writer.sees(path, store.readable(path)):
             return path
     return rel_path
 
@@ -686,7 +708,7 @@ def _dated_path(store: MemoryStore, writer: Writer, place: MemoryAddress, *, is_
     if name:
         return f"{directory}/{place.date}_{name}.md"
     named = store.glob(f"{directory}/{place.date}_*.md")
-    there = [path for path in named if writer.sees(path, store.read_file(path))]
+    there = [path for path in named if writer.sees(path, store.readable(path))]
     if is_new or len(there) != 1:
         several = f"; there are {len(there)} of that day" if there else ""
         raise errors.UsageError(f"A {directory} memory needs `{key}`{several}; nothing was changed")

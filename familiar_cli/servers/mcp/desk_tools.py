@@ -12,7 +12,6 @@ from familiar_cli.actions.memory.write_memories import (
     MemoryAddress,
     Writer,
     create_memory,
-    read_if_there,
 )
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import counted, one_line, slugify, unified_file
@@ -164,7 +163,7 @@ def _free_path(store: MemoryStore, writer: Writer, stem: str, text: str) -> str:
     """Return a path where the writer knows of no file, or of one with this content."""
     for number in range(1, _MOST_NAMES):
         path = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"
-        there = read_if_there(store, path) or ""
+        there = store.readable(path)
         if not writer.sees(path, there) or outward_text(there, writer.viewer, path) in {"", text}:
             return path
     raise UsageError(

@@ -118,7 +118,7 @@ def is_in_conflicts(rel_path: str) -> bool:
 
 def is_owners_page(rel_path: str) -> bool:
     """Tell whether a page is the owner's, whatever it rests on: their desk, or a moment."""
-    name = rel_path.casefold()
+    name = path_without_scope(rel_path).casefold()
     return name in _DESK or name.startswith(f"{SIGNIFICANT_DIR}/")
 
 
@@ -270,6 +270,11 @@ def told_path(rel_path: str, viewer: visibility.Viewer | None = None) -> str:
     """
     is_hidden = scope_of_path(rel_path) == visibility.SHARED and not (viewer and viewer.is_owner)
     return path_without_scope(rel_path) if is_hidden else rel_path
+
+
+def told_text(message: str) -> str:
+    """Return an error about a page as others than the owner are told it; see `told_path`."""
+    return message.replace(f"{_ALL}/", "").replace(f"/{_ALL}", "")
 
 
 def people_path(slug: str) -> str:

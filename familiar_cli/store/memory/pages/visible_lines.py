@@ -325,7 +325,7 @@ def _seen_lines(text: str, viewer: Viewer, rel_path: str) -> list[tuple[markdown
 
 
 def _close_gaps(lines: Sequence[markdown.TextLine], seen: list[bool]) -> None:
-    """Where lines are hidden, show no more blank lines than a page without them would have.
+    """Show the blank lines that a page without the hidden lines would have.
 
     Of those above and below the hidden lines, the longer run is shown; at the start of a page, the
     first; at its end, the last.
@@ -334,9 +334,8 @@ def _close_gaps(lines: Sequence[markdown.TextLine], seen: list[bool]) -> None:
     shown = [-1, *(n for n in places if seen[n]), len(lines)]
     for above, below in pairwise(shown):
         hidden = places[bisect_right(places, above) : bisect_left(places, below)]
-        if not hidden:
-            continue
-        before, after = range(above + 1, hidden[0]), range(hidden[-1] + 1, below)
+        start, end = (hidden[0], hidden[-1] + 1) if hidden else (below, above + 1)
+        before, after = range(above + 1, start), range(end, below)
         is_first = above < 0 or (below < len(lines) and len(before) >= len(after))
         for n in range(above + 1, below):
             seen[n] = n in (before if is_first else after)
@@ -476,7 +475,8 @@ def _scopes_of_lines(
     lines, _, blocks = structure
     owners = frozenset({OWNERS})
     page = frozenset(filter(None, (layout.scope_of_path(rel_path),)))
-    is_apart = bool(page)
+    is_period = rel_path.startswith(_OF_PERIODS)
+    is_apart = page and (is_period or not (rules and rules.notes_are_owners))
     if layout.is_owners_page(rel_path):
         page |= owners
     evidence = rules and rules.evidence
@@ -485,7 +485,7 @@ def _scopes_of_lines(
     is_imported = _is_imported(rules, rel_path, text)
     texts = [of_block for of_block, _ in blocks]
     citations = evidence.cited(texts)
-    if rel_path.startswith(_OF_PERIODS):
+    if is_period:
         page = page.union(*citations, _made_from(text, evidence), owners if is_imported else ())
         return [page] * len(lines)
     is_note = rules.notes_are_owners and not rel_path.startswith(

@@ -108,3 +108,11 @@ def test_of_an_imported_page_others_see_what_they_said_alone() -> None:
     assert visible_in(page, viewer, "topics/mine.md") == page
     opened = page.replace("Tea", "Tea <!-- public -->")
     assert visible_in(opened, viewer, "topics/tea.md") == opened
+
+
+@pytest.mark.parametrize("path", ["topics/tea.md", "topics/@all/tea.md"])
+def test_if_notes_are_the_owners_what_was_typed_leaves_no_trace(path) -> None:
+    viewer = replace(BOB, rules=replace(RULES, notes_are_owners=True))
+    page = "# Tea\n\n## Ours\n\n- green <!-- turn 4 -->\n\n"
+    assert visible_in(page, viewer, path) == page
+    assert visible_in(page.replace("- green", "- brown\n- green"), viewer, path) == page
