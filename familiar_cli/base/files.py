@@ -529,6 +529,15 @@ def temp_in(directory: str, suffix: str) -> str:
     return os.path.join(directory, f"{TEMP_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{suffix}")
 
 
+_TEMP_NAME: Final = re.compile(rf"{re.escape(TEMP_PREFIX)}([0-9]{{1,10}})-[0-9a-f]{{12}}(?:\..+)?")
+
+
+def maker_of(name: str) -> int | None:
+    """Return the process that made a temporary file, as `temp_in` names it; None: another's."""
+    match = _TEMP_NAME.fullmatch(name)
+    return int(match[1]) if match else None
+
+
 def remove(path: str | Path) -> None:
     """Delete a file if it exists, waiting for a process that holds it."""
     with suppress(FileNotFoundError):

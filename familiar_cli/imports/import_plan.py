@@ -16,7 +16,7 @@ from msgspec import Struct
 from familiar_cli.base.config.edit import write_new
 from familiar_cli.base.config.home import FamiliarPaths, ensure_instance, is_abandoned
 from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, PartialError
-from familiar_cli.base.files import is_directory, patiently, remove
+from familiar_cli.base.files import is_directory, patiently, remove, temp_in
 from familiar_cli.base.text import counted, shorten_list
 from familiar_cli.imports.foreign_files import no_constant, parse_finite
 from familiar_cli.store.memory.layout import new_run_id, pass_trailers
@@ -365,7 +365,7 @@ def _staging_in(home: Path, hint: str) -> Iterator[Path]:
     """Yield a staging directory in `home`; after a failure, everything created is removed."""
     paths = _make_home(home)
     remove_abandoned(home)
-    staging = home / f".new-{hint}-{os.getpid()}"
+    staging = Path(temp_in(str(home), f".{hint}"))
     try:
         _make_directory(staging)
         yield staging
@@ -378,12 +378,12 @@ def _staging_in(home: Path, hint: str) -> Iterator[Path]:
 
 
 def remove_abandoned(home: Path) -> list[str]:
-    """Delete the staging directories of killed processes in `home`; return their names."""
+    """Delete what killed processes left unfinished in `home`; return the names."""
     try:
         names = [entry.name for entry in home.iterdir()]
     except OSError:
         return []
-    gone = [name for name in names if name.startswith(".new-") and is_abandoned(name)]
+    gone = [name for name in names if is_abandoned(name)]
     for name in gone:
         shutil.rmtree(home / name, ignore_errors=True)
     return sorted(name for name in gone if not os.path.lexists(home / name))

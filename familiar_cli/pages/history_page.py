@@ -8,7 +8,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import one_line, whole_line
+from familiar_cli.base.text import counted, one_line, whole_line
 from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.pages.page import (
     Bar,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.lines import TurnName
     from familiar_cli.store.history.recall import TurnHit
     from familiar_cli.store.history.rows import Turn
+    from familiar_cli.store.history.salvage import SalvageResult
     from familiar_cli.store.history.selection import SourcedTurn
     from familiar_cli.store.history.statistics import ChannelCount, Statistics
 
@@ -171,6 +172,50 @@ def stats_page(statistics: Statistics, labels: Labels, zone: tzinfo | None) -> P
         *_more_rows(statistics.months, "months before"),
         plain(_span_line(statistics, zone), "dim"),
     )
+
+
+_TABLES: Final = {
+    "branches": "where branches begin",
+    "channels_set_aside": "withdrawn channels",
+    "chats": "names of imported chats",
+    "elsewhere": "turns from other machines",
+    "events": "edits, withdrawals and branches",
+    "lines_waiting": "turns from other machines that wait for others",
+    "message_ids": "ids of messages in chat programs",
+    "one_to_one": "who may be told what was said",
+    "only_speakers": "who may be told what was said",
+    "owners": "accounts of the owner",
+    "replies": "which turn a reply answers",
+    "set_aside": "marks of replaced and withdrawn turns",
+    "summaries": "summaries of conversations",
+    "turn_extras": "alternatives and details of imported lines",
+    "unread": "turns that the memory writer has not read",
+    "watermarks": "how far the memory writer has read",
+}
+"""What the tables of a history hold, where their names do not tell."""
+
+
+def salvage_page(result: SalvageResult) -> PagePart:
+    """Render what a salvage read, and what it missed of each table."""
+    if not result.damaged:
+        return plain("The history is not damaged; nothing was changed.")
+    others = counted(sum(result.tables.values()), "other row")
+    parts: list[PagePart] = [plain(f"{counted(result.turns, 'turn')} and {others} can be read.")]
+    missing = {"turns": result.missing, **result.lost}
+    rows = [
+        ["  " + name, "unknown" if most is None else f"{most:,}", _TABLES.get(name, "")]
+        for name, most in missing.items()
+        if most != 0
+    ]
+    parts.append(plain("Missing, at most:" if rows else "Nothing is missing."))
+    parts += [Columns(rows, right=(1,))] if rows else []
+    if result.marked_unread:
+        unread = f"{counted(result.marked_unread, 'turn')} may have been read by the memory writer"
+        parts.append(plain(f"{unread}, but now count as unread."))
+    if result.kept:
+        kept = f"the damaged file is kept as {result.kept}"
+        parts.append(plain(f"What was read is now the history; {kept}"))
+    return Stack(*parts)
 
 
 def _bar_chart(title: str, rows: Sequence[tuple[str, int]]) -> list[PagePart]:

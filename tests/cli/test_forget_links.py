@@ -99,7 +99,7 @@ def test_copies_that_the_program_made_go_and_other_places_are_named(root) -> Non
     say(live("bea"), "555", NAME, f"I am {NAME}", "Hello!")
     words = (root / "history.db").read_bytes()
     (root / "history.db-wal").write_bytes(words)  # not valid, but full of them
-    left = ".tmp-familiar-99999999-ab.new"
+    left = ".tmp-familiar-99999999-0123456789ab.new"
     copies = ("history.db.damaged-20260101-000000", "quarantine/a.txt", left, f"memory/{left}")
     for name in (*copies, "history.db.bak", "memory/.trash/old.md"):
         (root / name).parent.mkdir(exist_ok=True)

@@ -80,7 +80,7 @@ def test_init_is_all_or_nothing(moments, tmp_path) -> None:
         made = home() / f"f{number}"
         assert (code, "Traceback" in told) in {(0, False), (130, False)}, told
         assert (files(made / "memory") == whole) if made.exists() else code == 130
-        assert not list(home().glob(".new-*"))
+        assert not list(home().glob(".tmp-*"))
 
 
 def test_an_import_is_all_or_nothing(moments, book) -> None:
@@ -137,14 +137,16 @@ def test_what_a_killed_init_left_is_deleted_by_the_next_command_that_looks(comma
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     home().mkdir(exist_ok=True)
-    left = home() / f".new-some-one-{ended.pid}"
+    left = home() / f".tmp-familiar-{ended.pid}-{'a' * 12}.some-one"
     (left / "memory").mkdir(parents=True)
-    alive, other = home() / f".new-ada-{os.getpid()}", home() / ".new-notes"
-    alive.mkdir()
-    other.mkdir()
+    alive = home() / f".tmp-familiar-{os.getpid()}-{'a' * 12}.ada"
+    others = [home() / f"{one}{ended.pid}" for one in (".new-notes-", ".tmp-familiar-", "tmp")]
+    for one in (alive, *others):
+        one.mkdir()
     result = run(*command)
     assert result.exit_code in {0, 7}, result.output
-    assert (left.exists(), alive.exists(), other.exists()) == (False, True, True)
+    assert not left.exists()
+    assert all(one.exists() for one in (alive, *others))
     assert left.name in result.output or command[0] == "init"
 
 
@@ -160,9 +162,9 @@ main()
         [sys.executable, "-c", code, "init", "ada", "--template", "companion"], check=False
     )
     assert killed.returncode == 9
-    assert list(home().glob(".new-ada-*"))
+    assert list(home().glob(".tmp-*"))
     assert run("init", "ada", "--template", "companion").exit_code == 0
-    assert not list(home().glob(".new-*"))
+    assert not list(home().glob(".tmp-*"))
 
 
 def test_a_whole_folder_goes_on_where_it_was_interrupted(tmp_path) -> None:

@@ -33,12 +33,10 @@ from familiar_cli.base.config.home import (
     ME_FILE,
     FamiliarPaths,
     check_here,
-    is_abandoned,
     list_familiars,
     moved_to,
 )
 from familiar_cli.base.files import (
-    TEMP_PREFIX,
     inflate,
     is_plain,
     locked,
@@ -67,7 +65,6 @@ SEALED: Final = ".age"
 PIECE_BYTES: Final = 1 << 20
 PACK_BYTES: Final = 1 << 24
 _LOCK_S: Final = 60.0
-_RESTORING: Final = ".restoring"
 _SPARED: Final = timedelta(days=1)  # packs of a backup that another machine may be writing
 _SKEW: Final = timedelta(minutes=1)  # between the clocks of machines that share a target
 _STAMP: Final = "%Y%m%dT%H%M%S%fZ"
@@ -670,10 +667,10 @@ def restore(
         raise _no_backup(target, [f"{familiar_id}/{backup}" if backup else familiar_id])
     manifest = Manifest.from_bytes(target.read(familiar_id, items[-1]))
     home.mkdir(parents=True, exist_ok=True)
-    for left in home.glob(f"{TEMP_PREFIX}*{_RESTORING}"):
-        if is_abandoned(left.name):
-            shutil.rmtree(left, ignore_errors=True)
-    making = Path(temp_in(str(home), _RESTORING))
+    from familiar_cli.imports.import_plan import remove_abandoned
+
+    remove_abandoned(home)
+    making = Path(temp_in(str(home), ".restoring"))
     try:
         made = FamiliarPaths(making / familiar_id)
         me = _write_files(target, manifest, made.root, progress)

@@ -415,16 +415,10 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-_UNFINISHED: Final = re.compile(
-    rf"{re.escape(files.TEMP_PREFIX)}(?:([0-9]{{1,10}})-)?.*|\.new-.+-([0-9]{{1,10}})"
-)
-
-
 def is_abandoned(name: str) -> bool:
-    """Tell whether a process that ended left this unfinished file or directory."""
-    match = _UNFINISHED.fullmatch(name)
-    pid = match and (match[1] or match[2])
-    return match is not None and not (pid and is_alive(int(pid)))
+    """Tell whether a process of this program that ended left this unfinished file or directory."""
+    pid = files.maker_of(name)
+    return pid is not None and not is_alive(pid)
 
 
 def zone_of(name: str) -> tzinfo | None:

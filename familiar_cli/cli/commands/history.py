@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import NotFoundError, UsageError
+from familiar_cli.base.errors import NotFoundError, PartialError, UsageError
 from familiar_cli.base.text import counted
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.cli.commands import _options
@@ -102,33 +102,21 @@ def salvage(
     """Recover what can be read from a damaged history.
 
     The damaged file is kept beside the new one. Stop `familiar serve` and `familiar daemon` first.
-    Search is rebuilt automatically. What is missing is counted by table: `turn_extras` has the
-    alternatives and details of imported lines, `set_aside` the marks of replaced and withdrawn
-    turns. Turns count as unread again if it is unknown whether the memory writer has read them.
+    Search is rebuilt automatically. What is missing is counted by table, and the exit code is 7.
+    Turns count as unread again if it is unknown whether the memory writer has read them.
 
     \b
     familiar history salvage --dry-run
     familiar history salvage
     """
+    from familiar_cli.pages.history_page import salvage_page
     from familiar_cli.store.history.salvage import salvage as run_salvage
 
     with familiar_of(ctx) as familiar:
         result = run_salvage(familiar.paths.history, dry_run=dry_run)
-    if not result.damaged:
-        words = "The history is not damaged; nothing was changed."
-    else:
-        rows = sum(result.tables.values())
-        words = f"{counted(result.turns, 'turn')} and {counted(rows, 'other row')} can be read"
-        missing = [counted(result.missing, "turn")] if result.missing else []
-        for name, lost in result.lost.items():
-            missing.append(f"up to {lost} of {name}" if lost else f"an unknown number of {name}")
-        words += f"; missing: {', '.join(missing) or 'nothing'}."
-        if result.marked_unread:
-            words += f"\n{counted(result.marked_unread, 'turn')} may have been read by the memory"
-            words += " writer, but now count as unread."
-        if result.kept:
-            words += f"\nThey are now the history; the damaged file is kept as {result.kept}"
-    output(ctx).answer(result.to_json(), words)
+    error = PartialError("Some of the history could not be read", hint="A backup may have it.")
+    is_partial = bool(result.missing or result.lost)
+    output(ctx).answer(result.to_json(), salvage_page(result), [error] if is_partial else [])
 
 
 TurnIds = Annotated[

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, convert, to_builtins
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UnsafePathError
-from familiar_cli.base.files import TEMP_PREFIX, Disk, is_misspelled, read_plain, remove_leftovers
+from familiar_cli.base.files import Disk, is_misspelled, maker_of, read_plain, remove_leftovers
 from familiar_cli.store.journal import objects
 from familiar_cli.store.journal.edits import list_absent
 from familiar_cli.store.journal.repository import (
@@ -343,7 +343,7 @@ def _find_leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
             names = os.listdir(directory)
         except OSError:
             continue
-        items += [os.path.join(directory, n) for n in names if n.startswith(TEMP_PREFIX)]
+        items += [os.path.join(directory, n) for n in names if maker_of(n)]
     return items
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -108,10 +109,12 @@ def test_the_command_counts_first_and_keeps_the_damaged_file(whole) -> None:
     path = root / "history.db"
     damaged(path, whole, 4096 * 3, seed=5)
     before = path.read_bytes()
-    planned = data("history", "salvage", "--dry-run")
+    planned = data("history", "salvage", "--dry-run", code=7)
+    words = run("history", "salvage", "--dry-run").stdout
+    assert re.search(r"\n  watermarks +unknown +how far the memory writer has read\n", words)
     assert path.read_bytes() == before
     assert planned["kept"] == ""
-    done = data("history", "salvage")
+    done = data("history", "salvage", code=7)
     assert done["turns"] == planned["turns"]
     kept = next(root.glob("history.db.damaged-*[0-9]"))
     assert (str(kept), kept.read_bytes()) == (done["kept"], before)

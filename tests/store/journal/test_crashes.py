@@ -123,10 +123,11 @@ class TestWhoeverComesNextFinishes:
 
     def test_what_was_half_written_goes(self, world) -> None:
         break_off(world)
-        world.by_hand(".tmp-familiar-1-a.new", "b")
-        world.by_hand(".tmp-familiar-1-a.old", "b 1")
+        world.by_hand(".tmp-familiar-1-0123456789ab.new", "b")
+        world.by_hand(".tmp-familiar-1-0123456789ab.old", "b 1")
+        world.by_hand(".tmp-familiar-sync", "another program's")
         world.again().store.read_file("a.md")
-        assert not list(world.store.root.glob(".tmp*"))
+        assert [one.name for one in world.store.root.glob(".tmp*")] == [".tmp-familiar-sync"]
 
     def test_a_mark_that_a_power_failure_brought_back_changes_nothing(self, world) -> None:
         commit = break_off(world, done=2)

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from familiar_cli.base import errors, files
-from familiar_cli.base.files import TEMP_PREFIX, FileStamp, is_misspelled, read_plain
+from familiar_cli.base.files import TEMP_PREFIX, FileStamp, is_misspelled, maker_of, read_plain
 from familiar_cli.base.text import fold, nearest, sha256_of, typed
 from familiar_cli.store.memory.layout import PRIVATE_DIRS
 
@@ -294,7 +294,7 @@ def is_gits_own(name: str) -> bool:
 
 def is_leftover(name: str) -> bool:
     """Tell whether `name` is a half-written file left behind by a crash."""
-    return name.startswith(TEMP_PREFIX) and name.endswith(".new")
+    return name.endswith(".new") and maker_of(name) is not None
 
 
 def locate_path(root: str, rel_path: str) -> str:
