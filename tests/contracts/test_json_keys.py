@@ -108,9 +108,9 @@ def test_the_page_names_the_keys_of_every_command() -> None:
     page = (pages.ROOT / "docs/reference/json-and-exit-codes.md").read_text("utf-8")
     for row in re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE):
         names = [name.split(" --")[0] for name in re.findall("`([^`]+)`", row)]
-        noun = names[0].split(" ")[0]
-        told |= {*names, *(f"{noun} {name}" for name in names)}
-    assert [" ".join(leaf) for leaf in LEAVES if not {leaf[0], " ".join(leaf)} & told] == []
+        nouns = {name.rpartition(" ")[0] for name in names}
+        told |= {*names, *(f"{noun} {name}" for noun in nouns for name in names)}
+    assert [leaf for leaf in map(" ".join, LEAVES) if leaf not in told] == []
 
 
 def test_a_command_is_called_the_same_however_python_started_it(root) -> None:
