@@ -74,7 +74,7 @@ class Familiar:
 
     Attributes:
         published: The state of the memory directory when the list of names was last made from it;
-            see `memory.store.watch.quiet_since`.
+            see `store.memory.store.watch.quiet_since`.
     """
 
     def __init__(self, paths: FamiliarPaths, tell: OnText = lambda _: None) -> None:
@@ -108,7 +108,7 @@ class Familiar:
         familiar: str | None = None,
         tell: OnText = lambda _: None,
     ) -> Familiar:
-        """Open a familiar by id, or the chosen one; see `config.home.find_familiar`.
+        """Open a familiar by id, or the chosen one; see `base.config.home.find_familiar`.
 
         Raises:
             NotFoundError: No such familiar.

@@ -122,7 +122,7 @@ class Said(Struct, frozen=True):
             alternatives follow; 0 for none; None for the default, unless the channel's settings
             want none.
         source: Where the message came from, e.g. `cli`.
-        kind: Kind of the conversation, one of `config.channel_kinds.KINDS`; empty if not stated.
+        kind: Kind of the conversation, of `base.config.channel_kinds.KINDS`; empty if not stated.
         off_record: Store nothing of this turn.
         remembered: Off-the-record messages just before it, oldest first.
         tier: The tier of the prompt; None for the channel's.
@@ -157,7 +157,7 @@ class Said(Struct, frozen=True):
         """Check author and channel, unless a stored turn determines them.
 
         Raises:
-            UsageError: An id is invalid; see `identity.check_id`.
+            UsageError: An id is invalid; see `base.who.identity.check_id`.
         """
         if self.reply_to is not None:
             return

@@ -184,7 +184,7 @@ class PassCosts(_PassRecords):
 
 
 def summary_name(scope: str) -> str:
-    """Return the name of the pass that makes the summary of a scope; see `history.summaries`."""
+    """Return the name of the pass that makes the summary of a scope; see `context.summarising`."""
     if not scope:
         return SUMMARISING
     digest = sha256_of(scope)
@@ -368,7 +368,7 @@ class Passes:
         return Pass(name, self._root / "runs" / "locks" / f"job-{job_id}.lock", self._failures)
 
     def summary(self, scope: str) -> Pass:
-        """Return the pass that summarises the turns of a scope; see `history.summaries`."""
+        """Return the pass that summarises the turns of a scope; see `context.summarising`."""
         name = summary_name(scope)
         return Pass(name, self._root / "runs" / "locks" / f"{name}.lock", self._failures)
 

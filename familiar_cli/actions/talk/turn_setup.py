@@ -175,7 +175,7 @@ def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]
     """Add to settings their effective values in a text conversation with this model.
 
     Args:
-        rows: The value of each setting, from `config.settings`.
+        rows: The value of each setting, from `base.config.settings`.
     """
     result: dict[str, tuple[Value, str]] = {}
     for prefixes, resolve in _RESOLVERS:

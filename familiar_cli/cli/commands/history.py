@@ -187,7 +187,7 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
 
 @app.command()
 def choose(ctx: typer.Context, turn: str, *, swipe: int | None = None) -> None:
-    """Choose which of several replies, or versions of an edited turn, to use.
+    """Choose one of several replies, or one version of an edited turn.
 
     \b
     familiar history show --all
@@ -283,7 +283,7 @@ def search(
 
 @app.command()
 def stats(ctx: typer.Context, *, channel: _options.OnlyChannel = None) -> None:
-    """Count turns by channel, person and month; tokens are estimated from a sample.
+    """Count turns: by channel, person and month; tokens are estimated from a sample.
 
     \b
     familiar history stats

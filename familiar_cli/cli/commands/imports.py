@@ -187,7 +187,7 @@ def import_lorebook(
 ) -> None:
     """Convert a lorebook to Markdown files, one per entry.
 
-    Reads World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI files.
+    Reads World Info, character_book, lorebook_v3, NovelAI, Agnai, RisuAI and KoboldAI Lite files.
 
     \b
     familiar import-lorebook world.json
@@ -282,9 +282,10 @@ def import_chat(
 ) -> None:
     """Import chats from other programs into the history, with times and authors.
 
-    Reads SillyTavern chats, ChatGPT, Claude and Discord exports, transcripts with `Name: text`, and
-    plain JSON Lines. Turns already imported are skipped, so running the same command again adds
-    only the new ones. --dry-run shows the detected format and the first turns.
+    Reads chats of SillyTavern, ChatGPT, Claude, Discord, Telegram, WhatsApp and many others,
+    transcripts with `Name: text`, and plain JSON Lines. Turns already imported are skipped, so
+    running the same command again adds only the new ones. --dry-run shows the detected format and
+    the first turns.
 
     \b
     familiar import-chat yuzu.jsonl --me Robin

@@ -418,10 +418,11 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
         turn, reply = told["turn"], told["reply"]
         turns.append({"question": question, "turn": turn, "reply": reply, "found": rel_paths})
     _show(out, "\n5. Why did it say that?")
-    out.note(
+    text = (
         "After each message, `familiar why` explains the reply like this, and\n"
         "`familiar context` shows everything that was sent and what was left out."
     )
+    _show(out, text, bold=False)
     trace = read_trace(familiar.paths.traces, turns[-1]["turn"])
     return {"model": slot.model, "turns": turns, "context": trace.to_json()}
 

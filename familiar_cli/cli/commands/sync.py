@@ -93,7 +93,7 @@ def adopt(ctx: typer.Context, branch: str, *, remote: OneRemote = None) -> None:
 
 @app.command()
 def status(ctx: typer.Context) -> None:
-    """Show remotes, machines and conflicts, as of the last sync.
+    """Show the state of the last sync: remotes, machines and conflicts.
 
     No remote is contacted.
 
@@ -261,6 +261,8 @@ def block(ctx: typer.Context, name: Device) -> None:
 def accept(ctx: typer.Context, name: Annotated[str | None, typer.Argument()] = None) -> None:
     """Merge a pending change that deletes more than a quarter of all files.
 
+    If none is pending, turns that no machine has any more are no longer reported as lost.
+
     \b
     familiar sync accept
     familiar sync accept phone-1a2b
@@ -310,7 +312,7 @@ def rekey(
         engine = action.engine_of(familiar, secret=secret)
         done = action.rekey(familiar, engine, new_signing_key=new_signing_key)
         key = action.signing_key_of(familiar).fingerprint()
-    out.answer({"rekeyed": done, "signing_key": key or None}, f"Encrypted anew: {', '.join(done)}")
+    out.answer({"rekeyed": done, "signing_key": key or None}, f"Re-encrypted: {', '.join(done)}")
     if new_signing_key:
         out.note(f"Next, on each other machine: `familiar sync --signing-key {key}`")
     out.note("Next: the same on each other machine. Then remove the old key.")

@@ -144,7 +144,7 @@ def long(
 
 @distill_app.command()
 def status(ctx: typer.Context) -> None:
-    """Show each digest's length, when it was made, and whether it is due.
+    """Show the state of each digest: its length, when it was made, whether it is due.
 
     \b
     familiar distill status

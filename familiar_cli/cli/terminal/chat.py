@@ -447,7 +447,7 @@ class Conversation:
         """Take a turn, show the reply, and start the work it made due. Returns the exit code.
 
         Raises:
-            FamiliarError: As `actions.talk.take_turn`.
+            FamiliarError: As `actions.talk.talk.take_turn`.
         """
         said = self._begin_conversation(said)
         if self.interactive:
@@ -468,7 +468,7 @@ class Conversation:
         """Ask the model without showing or storing its reply.
 
         Raises:
-            FamiliarError: As `actions.talk.take_turn`.
+            FamiliarError: As `actions.talk.talk.take_turn`.
         """
         self._beside.make_way()
         self.out.note("Writing a line for you; Ctrl-C stops that.")

@@ -266,7 +266,7 @@ class MemoryPast:
     ) -> UndoResult:
         """Revert changes with a new one, keeping later changes to other lines.
 
-        Leaves derived files (`layout.DERIVED`) and editors' own files alone.
+        Leaves derived files (`memory.layout.DERIVED`) and editors' own files alone.
 
         Args:
             word: Commit to revert; by default the newest in effect that the program made here.

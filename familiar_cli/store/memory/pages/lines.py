@@ -397,7 +397,7 @@ def shown_between(
         start: Start of the part.
         end: End of the part.
         hidden: Ranges to leave out, sorted.
-        days: Replacements for hidden comments, by their start; see `facts.py`.
+        days: Replacements for hidden comments, by their start; see `facts`.
     """
     shown, at = [], start
     for begin, stop in hidden:
