@@ -115,6 +115,7 @@ class ImportedChat(Struct):
         heard_by: Who may hear of it, in words.
         is_closed: Whether several people speak in it, but only the owner may hear of it.
         zone: The timezone in which people read its times; None: the system's.
+        head: The source's metadata for it, in JSON; empty: none.
     """
 
     file: str
@@ -143,6 +144,7 @@ class ImportedChat(Struct):
     first: tuple[ForeignMessage, ...] = ()
     heard_by: str = ""
     is_closed: bool = False
+    head: str = ""
     zone: tzinfo | None = None
 
 
@@ -213,6 +215,7 @@ class ChatImport:
             chat.aside,
             chat.notes,
             zone=wish.reading.zone,
+            head=chat.head(),
         )
         self._history = history
         self._source = source

@@ -289,6 +289,7 @@ class CharacterGroup(Struct, frozen=True):
     name: str
     members: frozenset[str]
     chats: frozenset[str]
+    about: Mapping[str, Mapping[str, Any]] = {}
 
 
 class BookLinks(Struct, frozen=True):
@@ -298,14 +299,15 @@ class BookLinks(Struct, frozen=True):
         everywhere: Books used in all chats.
         of_character: Books of a character besides the one its card names.
         attachments: Files of a character in the Data Bank, below the folder, by its file.
-        notes: The author's note of a character.
+        notes: The author's note of a character, and whether it is before (1) or after (2) the
+            chat's, or replaces it (0).
         personas: The name of each persona, by its picture.
     """
 
     everywhere: frozenset[str] = frozenset()
     of_character: Mapping[str, frozenset[str]] | None = None
     attachments: Mapping[str, tuple[str, ...]] = {}  # msgspec copies it
-    notes: Mapping[str, str] = {}
+    notes: Mapping[str, tuple[str, int]] = {}
     personas: Mapping[str, str] = {}
 
     def of(self, character: str, card: Card) -> frozenset[str]:
@@ -339,7 +341,15 @@ def read_group(file: FoundFile) -> CharacterGroup:
         {one for one in names if PurePath(one).name == one}
         for names in (members, [*chats, current])
     )
-    return CharacterGroup(name, frozenset(members_inside), frozenset(chats_inside - {""}))
+    # Older versions kept the metadata of its chats here.
+    about = {**foreign_files.object_at(value, "past_metadata")}
+    about[current] = about.get(current) or value.get("chat_metadata")
+    return CharacterGroup(
+        name,
+        frozenset(members_inside),
+        frozenset(chats_inside - {""}),
+        {chat: foreign_files.as_object(one) for chat, one in about.items()},
+    )
 
 
 def read_book_links(file: FoundFile) -> BookLinks:
@@ -367,7 +377,11 @@ def read_book_links(file: FoundFile) -> BookLinks:
             name: tuple(text_at(one, "url").lstrip("/") for one in foreign_files.object_list(files))
             for name, files in foreign_files.as_object(bank).items()
         },
-        {text_at(n, "name"): text_at(n, "prompt").strip() for n in notes if n.get("useChara")},
+        {
+            text_at(one, "name"): (text, next((n for n in (1, 2) if one.get("position") == n), 0))
+            for one in notes
+            if one.get("useChara") and (text := text_at(one, "prompt").strip())
+        },
         {picture: text_at(personas, picture) for picture in personas},
     )
 

@@ -35,6 +35,18 @@ def test_it_tells_what_was_imported(chat) -> None:
     assert result.stdout == told
 
 
+def test_the_author_s_note_of_a_chat_applies_in_its_channel(root, tmp_path) -> None:
+    about = {"chat_metadata": {"note_prompt": "[It rains]", "note_depth": 1}}
+    save(tmp_path / "rain.jsonl", HEAD | about, *talk(4))
+    dry = bring(tmp_path / "rain.jsonl", "--dry-run")
+    assert not list(root.glob("channels/*"))
+    done = bring(tmp_path / "rain.jsonl")
+    assert "its author's note applies in the channel" in dry.stdout
+    assert "`familiar channel set --unset author_note.text rain --familiar yuzu`" in done.stdout
+    sent = data("ask", "Hello", "--channel", "rain", "--dry-run")["messages"]
+    assert sent[-2]["content"].startswith("[It rains]")
+
+
 def test_the_page_tells_what_is_unusual(root, tmp_path) -> None:
     save(
         tmp_path / "night.jsonl",

@@ -233,32 +233,52 @@ def test_only_some_characters(full) -> None:
 
 def test_what_the_folder_lacks_and_what_is_not_used_is_named(folder) -> None:
     folder.character("Mira")
-    folder.chat("Mira", "a", *talk("Mira", 2), note_prompt="[It rains]", persona="tom.png")
+    folder.chat("Mira", "a", *talk("Mira", 2), persona="tom.png")
     folder.chat("Mira", "header only")
     folder.group("Two", ["Mira.png", "gone.png"], ["lost"])
     folder.put("worlds/bad.json", "{")
-    note = {"chara": [{"name": "Mira", "prompt": "[Softly]", "useChara": True}]}
     personas = {"tom.png": "Tom", "bo.png": "Bo"}
-    settings = {"power_user": {"personas": personas}, "extension_settings": {"note": note}}
-    folder.put("settings.json", settings)
+    folder.put("settings.json", {"power_user": {"personas": personas}})
     answer = found(folder)
     (mira,) = answer["familiars"]
     assert mira["channels"] == 1
-    told = " ".join(mira["warnings"])
-    for command in (
-        "config set author_note.text '[Softly]' --familiar mira",
-        "channel set a author_note.text '[It rains]' --familiar mira",
-        "me --name Tom --channel a --familiar mira",
-    ):
-        assert f"`familiar {command}`" in told
-        assert "not used" in told
-    run("channel", "set", "a", "author_note.text", "[It rains]")
+    assert "`familiar me --name Tom --channel a --familiar mira`" in mira["warnings"][-1]
     run("me", "--name", "Tom", "--channel", "a")
-    assert len(found(folder)["familiars"][0]["warnings"]) == 1
+    assert len(found(folder)["familiars"][0]["warnings"]) == len(mira["warnings"]) - 1
     assert reason(answer, "chats/Mira/header only.jsonl") == "it has no messages"
     assert reason(answer, "characters/gone.png") == "missing; the group 'Two' lists it"
     assert outcomes(answer)["group chats/lost.jsonl"] == "skipped"
     assert "`familiar import-lorebook" not in reason(answer, "worlds/bad.json")
+
+
+def note_of(channel: str) -> list[object]:
+    settings = data("channel", "show", channel, "--familiar", "mira")["settings"]
+    return [one["value"] for one in settings if one["key"].startswith("author_note.")]
+
+
+def test_author_notes_apply_in_the_channels_of_new_chats(folder) -> None:
+    folder.character("Mira")
+    place = {"note_position": 1, "note_depth": 2, "note_role": 1, "note_interval": 3}
+    folder.chat("Mira", "a", *talk("Mira", 2), note_prompt=" [Rain] ", **place)
+    odd = {"note_position": 2, "note_depth": "x", "note_role": [], "note_interval": -1}
+    folder.chat("Mira", "b", *talk("Mira", 2, 9), note_prompt="[Sun]", **odd)
+    folder.chat("Mira", "c", *talk("Mira", 2, 20))
+    group = json.loads(folder.group("Two", ["Mira.png"], ["g"], "1").read_text("utf-8"))
+    folder.put("groups/1.json", group | {"past_metadata": {"g": {"note_prompt": "[Snow]"}}})
+    folder.group_chat("g", *talk("Mira", 2, 30))
+    own = {"name": "Mira", "prompt": "[Softly]", "useChara": True, "position": 2}
+    folder.put("settings.json", {"extension_settings": {"note": {"chara": [own]}}})
+    assert len(found(folder, "--dry-run")["familiars"][0]["warnings"]) == 4
+    told = found(folder)["familiars"][0]["warnings"]
+    assert all("applies in" in one for one in told)
+    assert note_of("a") == ["[Rain]\n[Softly]", "depth", 2, "user", 3]
+    assert note_of("b") == ["[Sun]\n[Softly]", "scenario", 4, "system", 1]
+    assert note_of("c") == ["[Softly]", "depth", 4, "system", 1]
+    assert note_of("two-g")[0] == "[Snow]\n[Softly]"
+    run("channel", "set", "a", "--unset", "author_note.text")
+    (told,) = found(folder)["familiars"][0]["warnings"]  # a person removed it
+    assert "chats/Mira/a.jsonl: its author's note is not used; `familiar channel set a" in told
+    assert note_of("a")[0] == "[Softly]"
 
 
 def test_only_an_unknown_one_is_refused(full) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from familiar_cli.actions.bring.import_sillytavern import import_folder, open_memory
 from familiar_cli.actions.people.me import home_owners
-from familiar_cli.actions.talk.client_chat import chat_reading
+from familiar_cli.actions.talk.client_chat import adopt_notes, chat_reading
 from familiar_cli.base import errors
 from familiar_cli.base.config.home import FamiliarPaths, find_familiar, list_familiars, who_speaks
 from familiar_cli.base.text import fold, typed
@@ -548,6 +548,7 @@ class FileImporter:
             typed=self.options.typed,
         )
         done = import_chats(familiar.history, path, options, self._report)
+        adopt_notes(familiar, done.chats, dry_run=options.dry_run)
         if not done.chats and done.problem and (done.problem.question or not path.is_dir()):
             raise done.problem
         self._finish(item, done)

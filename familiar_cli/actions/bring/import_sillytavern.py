@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from familiar_cli.actions.people.me import change_me, place_of_me, show_me
 from familiar_cli.actions.talk import client_chat
 from familiar_cli.base import errors
+from familiar_cli.base.config.edit import set_values
 from familiar_cli.base.config.home import FamiliarPaths, list_familiars
 from familiar_cli.base.config.schema import ChannelConfig
 from familiar_cli.base.text import counted, fold, nearest, typed
@@ -350,7 +351,10 @@ class _FolderImport:
             with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
                 done = self._chats(familiar, history, character)
             memories, told = self._memories(familiar, character, done, dry_run=rehearse)
-            warnings += (*told, *self._unused_notes(familiar, character, done))
+            warnings += (
+                *told,
+                *self._adopt_notes(familiar, character, done, dry_run=rehearse),
+            )
             if not self._is_rehearsal:
                 with suppress(errors.FamiliarError):  # the next search does it, or reports it
                     familiar.finder.index_words()
@@ -463,26 +467,44 @@ class _FolderImport:
                 self._register.note(book, outcome, reason, familiar=character.id)
         return number, tuple(parts)
 
-    def _unused_notes(
-        self, familiar: Familiar, character: _Character, done: import_chat.ImportedChats
+    def _adopt_notes(
+        self,
+        familiar: Familiar,
+        character: _Character,
+        done: import_chat.ImportedChats,
+        *,
+        dry_run: bool,
     ) -> Iterator[str]:
-        """Yield which author's notes and personas are not used here, with the command for each."""
-        is_set = bool(familiar.config.author_note.text)
+        """Let author's notes apply, and yield what was done; also of personas that are not used."""
         where = f"--familiar {character.id}"
-        if (note := self._links.notes.get(character.file.stem)) and not is_set:
-            command = f"familiar config set author_note.text {typed(note)} {where}"
+        own, place = self._links.notes.get(character.file.stem, ("", 0))
+        if own and character.is_new:
+            set_values(familiar.paths.config, {"author_note.text": own})
+            command = f"familiar config unset author_note.text {where}"
+            yield f"its author's note applies in its chats; `{command}` removes it"
+        elif own and not familiar.config.author_note.text:
+            command = f"familiar config set author_note.text {typed(own)} {where}"
             yield f"its author's note is not used; `{command}` sets it"
-        channels = {chat.file: chat.channel for chat in done.chats}
+        chats = {chat.file: chat for chat in done.chats}
+        groups = {
+            str(file.path): group.about.get(file.stem, {}) for file, group in character.group_chats
+        }
         for file in (*character.chats, *(file for file, _ in character.group_chats)):
-            about = sillytavern.chat_metadata(file)
-            if not (channel_id := channels.get(str(file.path), "")):
+            about = {**groups.get(str(file.path), {}), **sillytavern.chat_metadata(file)}
+            if not (chat := chats.get(str(file.path))) or not chat.channel:
                 continue
-            channel, there = typed(channel_id), ChannelConfig()
+            channel, there = typed(chat.channel), ChannelConfig()
             with suppress(errors.FamiliarError):  # `doctor` names a damaged file
-                there = familiar.channels.read(channel_id).settings
-            if (note := text_at(about, "note_prompt").strip()) and not there.author_note.text:
+                there = familiar.channels.read(chat.channel).settings
+            note = text_at(about, "note_prompt").strip()
+            if note and own:
+                about["note_prompt"] = (own, f"{own}\n{note}", f"{note}\n{own}")[place]
+            for told in client_chat.adopt_note(familiar, chat, about, dry_run=dry_run):
+                yield f"{file.rel_path}: {told}"
+            if note and own and not place:
                 command = f"familiar channel set {channel} author_note.text {typed(note)} {where}"
-                yield f"{file.rel_path}: its author's note is not used; `{command}` sets it"
+                replaced = "the character's author's note replaces its own"
+                yield f"{file.rel_path}: {replaced}; `{command}` sets that"
             persona = self._links.personas.get(text_at(about, "persona"), "")
             if persona and not there.me.name:
                 command = f"familiar me --name {typed(persona)} --channel {channel} {where}"

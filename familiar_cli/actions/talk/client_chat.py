@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,12 +13,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.config.home import who_speaks
-from familiar_cli.base.errors import UsageError
-from familiar_cli.base.text import slugify
+from familiar_cli.base.config.schema import ChannelConfig
+from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.base.text import slugify, typed
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.cast import NO_CHARACTER, Cast, known_names
+from familiar_cli.imports.cast import NO_CHARACTER, SILLY_TAVERN, Cast, known_names
 from familiar_cli.imports.contract import Reading
+from familiar_cli.imports.foreign_files import object_at
+from familiar_cli.imports.formats.silly_tavern import author_note_of
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChat, import_chat_files
 from familiar_cli.store.history.selection import names_used_by
 
@@ -88,6 +92,39 @@ def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
     if done.failed:
         raise done.failed[0].error
     return done.chats[0]
+
+
+def adopt_notes(familiar: Familiar, chats: Iterable[ImportedChat], *, dry_run: bool) -> None:
+    """Let the author's notes of SillyTavern's chats apply in their channels, and note it."""
+    for chat in chats:
+        if chat.format == SILLY_TAVERN and chat.head:
+            about = object_at(json.loads(chat.head), "chat_metadata")
+            chat.notes += tuple(adopt_note(familiar, chat, about, dry_run=dry_run))
+
+
+def adopt_note(
+    familiar: Familiar, chat: ImportedChat, about: Mapping[str, Any], *, dry_run: bool
+) -> Iterator[str]:
+    """Let a chat's author's note apply in its channel if that is new; yield what was done."""
+    note, channel, there = author_note_of(about), chat.channel, ChannelConfig()
+    with suppress(FamiliarError):  # `doctor` names a damaged file
+        there = familiar.channels.read(channel).settings
+    if not note or not channel or there.author_note.text:
+        return
+    own = f"{typed(channel)} --familiar {familiar.paths.id}"
+    if chat.is_new:
+        with suppress(FamiliarError, OSError):
+            if not dry_run:
+                familiar.channels.set_values(channel, note)
+            removes = f"`familiar channel set --unset author_note.text {own}` removes it"
+            yield f"its author's note applies in the channel; {removes}"
+            return
+    commands = (
+        f"familiar channel set {own} {key} {typed(value)}"
+        for key, value in note.items()
+        if value != str(getattr(there.author_note, key.partition(".")[2]))
+    )
+    yield f"its author's note is not used; `{' && '.join(commands)}` sets it"
 
 
 def _read_options(familiar: Familiar, chat: ClientChat) -> Reading:

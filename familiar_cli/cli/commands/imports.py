@@ -307,7 +307,7 @@ def import_chat(
     """
     from msgspec.structs import replace
 
-    from familiar_cli.actions.talk.client_chat import chat_reading
+    from familiar_cli.actions.talk.client_chat import adopt_notes, chat_reading
     from familiar_cli.cli.commands.init import familiar_option
     from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
     from familiar_cli.pages.bring_pages import answer_data, imported_chats_page
@@ -327,6 +327,7 @@ def import_chat(
         with familiar:
             with show_count(out, "reading") as report:
                 done = import_chats(familiar.history, path, wish, report)
+            adopt_notes(familiar, done.chats, dry_run=dry_run)
             if not dry_run:
                 options.index_words(out, familiar)
     except KeyboardInterrupt:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _PROGRAM: Final = conversation.Program(SILLY_TAVERN)
 _OF_EXTENSIONS: Final = (b'"qvink_memory"', b'"memory"')  # MessageSummarize, Summarize
+_MOST_NOTE: Final = 10_000  # as SillyTavern limits depths
 _HEAD_KEYS: Final = frozenset(("user_name", "character_name", "chat_metadata"))
 
 
@@ -83,6 +84,25 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem]:
     if memories := list(_summaries(source, f"Chats with {name}")):
         yield build_memories("SillyTavern", source.stem, memories)
     yield conversation.build_chat(source, reading, _PROGRAM, chat)
+
+
+_NOTE_NUMBERS: Final = {
+    "place": {0: "scenario", 1: "depth", 2: "scenario"},
+    "role": {0: "system", 1: "user", 2: "assistant"},
+}
+
+
+def author_note_of(about: Mapping[str, Any]) -> dict[str, str]:
+    """Return the author's note in a chat's metadata as settings; empty if it has none."""
+    text = text_at(about, "note_prompt").strip()
+    keys = {"place": "position", "depth": "depth", "role": "role", "interval": "interval"}
+    note = {"author_note.text": text} if text else {}
+    for name, key in keys.items() if text else ():
+        value = about.get(f"note_{key}")
+        if isinstance(value, int | float) and 0 <= value <= _MOST_NOTE:
+            known = _NOTE_NUMBERS.get(name)
+            note[f"author_note.{name}"] = str(known.get(int(value), "") if known else int(value))
+    return {key: value for key, value in note.items() if value}
 
 
 def _summaries(source: ForeignFile, about: str) -> Iterator[contract.ForeignMemory]:
