@@ -222,7 +222,8 @@ class Format(Struct, frozen=True):
         name: Its name in options and in the history.
         program: The program and what its file is, for people.
         forms: What its files can hold, the main form first.
-        sniff: Tells whether a file is of this format; it looks, and does not read.
+        sniff: Tells whether a file is of this format, as a `Sighting` or, if it is certain, just
+            whether it is; it looks, and does not read.
         read: Yields what a file holds, and a `Skip` for a part that is damaged.
         write: Writes it, if it can be written.
         advice: What to do with it; empty: import it, as its form is.
@@ -231,7 +232,7 @@ class Format(Struct, frozen=True):
     name: str
     program: str
     forms: tuple[Form, ...]
-    sniff: Callable[[ForeignFile], Sighting]
+    sniff: Callable[[ForeignFile], object]
     read: Callable[[ForeignFile, Reading], Iterable[ForeignItem | Skip]]
     write: Callable[..., Any] | None = None
     advice: str = ""
@@ -386,6 +387,7 @@ def recognise(source: ForeignFile, form: Form | None = None) -> list[Recognition
 
 def _sniff(format_: Format, source: ForeignFile) -> Sighting:
     try:
-        return format_.sniff(source)
+        seen = format_.sniff(source)
     except FamiliarError:  # it cannot be read, as whoever reads it will say
         return NO
+    return seen if isinstance(seen, Sighting) else certain_if(seen)

@@ -27,7 +27,7 @@ from familiar_cli.imports.cast import (
     with_my_names,
 )
 from familiar_cli.imports.chat_times import read_time, stated_time
-from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading, certain_if
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading
 from familiar_cli.imports.foreign_files import as_object, json_line, text_at, text_list
 from familiar_cli.imports.source import (
     ByteSpan,
@@ -225,8 +225,8 @@ def conversation_format(
         name,
         program,
         ("chat",),
-        sniff=lambda source: certain_if(is_chat(source.first)),
-        read=lambda source, reading: read_conversations(source, reading, where, parse),
+        lambda source: is_chat(source.first),
+        lambda source, reading: read_conversations(source, reading, where, parse),
     )
 
 

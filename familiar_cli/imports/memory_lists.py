@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
+from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import counted, one_line, shorten_list, split_sentences, str_or_empty
 from familiar_cli.base.times.when import relative_dates, with_dates
 from familiar_cli.imports.chat_times import read_time
-from familiar_cli.imports.contract import ForeignMemories, ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import ForeignMemories, ForeignMemory, Format
 from familiar_cli.imports.foreign_files import LENIENT
 from familiar_cli.imports.source import ForeignFile
 
@@ -163,33 +164,48 @@ def notes_in(source: ForeignFile, most: int | None = None) -> Iterator[tuple[str
         yield "", source_text(source)
 
 
+def read_note(name: str, text: str, about: str, day: date | None) -> Iterator[ForeignMemory]:
+    """Yield the memories of a note, without its front matter.
+
+    Args:
+        name: Its path.
+        about: Its subject.
+        day: The day of lines without one.
+    """
+    start = body_start(text)
+    above = text.count("\n", 0, start)
+    for one in read_lines(text[start:], about=about):
+        yield replace(one, line=one.line + above, day=one.day or day, file=name)
+
+
 def memories_format(
     name: str,
     program: str,
-    is_memories: Callable[[ForeignFile], object],
+    sniff: Callable[[ForeignFile], object],
     read: Callable[[ForeignFile], Iterable[ForeignMemory]],
     *,
     of: str = "",
     notes: Callable[[ForeignFile], Iterable[str]] = lambda _: (),
+    write: Callable[..., Any] | None = None,
 ) -> Format:
     """Return a format whose files hold nothing but memories.
 
     Args:
         name: Its name.
         program: What the files are, for people.
-        is_memories: Tells whether a file is one.
+        sniff: Tells whether a file is one.
         read: Yields its memories.
         of: The program that kept them; by default the name.
         notes: Says what is left out of a file.
+        write: Writes them, if they can be written.
     """
     return Format(
         name,
         program,
         ("memories",),
-        sniff=lambda source: certain_if(is_memories(source)),
-        read=lambda source, _: [
-            build_memories(of or name, source.stem, read(source), *notes(source))
-        ],
+        sniff,
+        lambda source, _: [build_memories(of or name, source.stem, read(source), *notes(source))],
+        write,
     )
 
 

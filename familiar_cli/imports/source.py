@@ -499,6 +499,14 @@ _MAX_NESTING: Final = 600  # trees of messages nest two levels for each message
 _DECODER: Final = json.JSONDecoder(parse_constant=no_constant, parse_float=parse_finite)
 
 
+def column_names(source: ForeignFile) -> list[str]:
+    """Return the names in the first line of a CSV file; empty if the file is not text."""
+    if source.shape != "text":
+        return []
+    first = source.start.split(b"\n", 1)[0].decode("utf-8", "replace")
+    return [name.strip().strip('"') for name in first.strip().split(",")]
+
+
 def table_rows(source: ForeignFile) -> Iterator[tuple[int, dict[str, str]] | Skip]:
     """Yield line number and cells of each row of a CSV file with a header."""
     with source.open() as stream:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from familiar_cli.base.text import one_line, str_or_empty
 from familiar_cli.imports.cards import MAIN_INSTRUCTION, Card, build_card
 from familiar_cli.imports.containers import read_member
-from familiar_cli.imports.contract import ForeignItem, Format, Reading, certain_if
+from familiar_cli.imports.contract import ForeignItem, Format, Reading
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import (
     MAX_CARD_BYTES,
@@ -35,8 +35,10 @@ _OLD_FIELDS: Final = {
 }
 
 
-def _is_archive(value: Mapping[str, Any]) -> bool:
-    return isinstance(value.get("characters"), list) and isinstance(value.get("scenarios"), list)
+def _is_backyard(source: ForeignFile) -> bool:
+    value = as_object(source.value)
+    lists = all(isinstance(value.get(name), list) for name in ("characters", "scenarios"))
+    return lists or _is_old(value)
 
 
 def _is_old(value: Mapping[str, Any]) -> bool:
@@ -164,11 +166,5 @@ def _line(name: str, message: dict[str, Any]) -> SourceMessage:
 
 
 FORMAT: Final = Format(
-    name="backyard",
-    program="a character of Backyard AI",
-    forms=("card", "chat"),
-    sniff=lambda source: certain_if(
-        isinstance(source.value, dict) and (_is_archive(source.value) or _is_old(source.value))
-    ),
-    read=_read,
+    "backyard", "a character of Backyard AI", ("card", "chat"), _is_backyard, _read
 )

@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports import memory_lists
 from familiar_cli.imports.contract import ForeignMemory
@@ -35,14 +34,11 @@ def _is_notes(source: ForeignFile) -> bool:
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
     for name, text in memory_lists.notes_in(source):
-        start = body_start(text)
-        above = text.count("\n", 0, start)
         title = str_or_empty(value_of(text, "title")) or name.rpartition("/")[2].removesuffix(".md")
         stated = (memory_lists.read_day(value_of(text, key)) for key in ("date", "created"))
         day = next(filter(None, stated), None)
-        for one in memory_lists.read_lines(text[start:], about=title):
-            said = _words(one.text, title)
-            yield replace(one, text=said, line=one.line + above, day=one.day or day, file=name)
+        for one in memory_lists.read_note(name, text, title, day):
+            yield replace(one, text=_words(one.text, title))
 
 
 def _words(text: str, title: str) -> str:

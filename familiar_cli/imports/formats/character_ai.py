@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.cards import Card, build_card
-from familiar_cli.imports.contract import ForeignItem, Format, Reading, Sighting, certain_if
+from familiar_cli.imports.contract import ForeignItem, Format, Reading
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
 from familiar_cli.imports.foreign_files import (
     as_object,
@@ -31,13 +31,13 @@ def _histories(value: dict[str, Any]) -> list[dict[str, Any]]:
     return object_list(as_object(histories).get("histories") or histories)
 
 
-def _sniff(source: ForeignFile) -> Sighting:
+def _is_chat(source: ForeignFile) -> bool:
     value = source.first
     turns = objects_at(value, "turns")
     is_chat = bool(turns and "candidates" in turns[0])
     chats = objects_at(value, "chats")
     is_chat = is_chat or bool(chats and "turns" in chats[0])
-    return certain_if(is_chat or any("msgs" in one for one in _histories(value)))
+    return is_chat or any("msgs" in one for one in _histories(value))
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignItem | Skip]:
@@ -105,6 +105,4 @@ def _turn(turn: dict[str, Any]) -> SourceMessage:
     )
 
 
-FORMAT: Final = Format(
-    name="character_ai", program="Character.AI", forms=("chat", "card"), sniff=_sniff, read=_read
-)
+FORMAT: Final = Format("character_ai", "Character.AI", ("chat", "card"), _is_chat, _read)

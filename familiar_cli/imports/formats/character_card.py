@@ -175,6 +175,4 @@ def _repeated_fields(value: dict[str, Any], shape: str, lifted: dict[str, Any]) 
     }
 
 
-FORMAT: Final = Format(
-    name="card", program="a character card", forms=("card",), sniff=_sniff, read=_read
-)
+FORMAT: Final = Format("card", "a character card", ("card",), _sniff, _read)

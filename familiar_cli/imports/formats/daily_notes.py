@@ -7,9 +7,6 @@ from datetime import date
 from pathlib import PurePosixPath
 from typing import Final
 
-from msgspec.structs import replace
-
-from familiar_cli.base.markdown import body_start
 from familiar_cli.imports import memory_lists
 from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.imports.source import ForeignFile
@@ -28,10 +25,7 @@ def _is_journal(source: ForeignFile) -> bool:
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
     for name, text in memory_lists.notes_in(source):
         if day := _day_of(name):
-            start = body_start(text)
-            above = text.count("\n", 0, start)
-            for one in memory_lists.read_lines(text[start:], about=f"Journal {day:%Y-%m}"):
-                yield replace(one, line=one.line + above, day=one.day or day, file=name)
+            yield from memory_lists.read_note(name, text, f"Journal {day:%Y-%m}", day)
 
 
 FORMAT: Final = memory_lists.memories_format(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from familiar_cli.base.text import slugify, str_or_empty
-from familiar_cli.imports.contract import ForeignChat, Format, Reading, Sighting, certain_if
+from familiar_cli.imports.contract import ForeignChat, Format, Reading
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import (
     as_object,
@@ -23,6 +23,7 @@ from familiar_cli.imports.source import (
     Skip,
     array_in,
     array_objects,
+    column_names,
     object_head,
     table_rows,
 )
@@ -37,16 +38,10 @@ _PRIVATE: Final = frozenset(("DirectTextChat", "DirectGroupTextChat", "GuildPriv
 _COLUMNS: Final = ["AuthorID", "Author", "Date", "Content"]
 
 
-def _sniff(source: ForeignFile) -> Sighting:
-    return certain_if(
-        (source.shape == "object" and _head(source) is not None)
-        or (source.shape == "text" and _is_table(source.start))
-    )
-
-
-def _is_table(start: bytes) -> bool:
-    first = start.split(b"\n", 1)[0].decode("utf-8", "replace").replace('"', "")
-    return [name.strip() for name in first.split(",")][: len(_COLUMNS)] == _COLUMNS
+def _is_export(source: ForeignFile) -> bool:
+    if source.shape == "object":
+        return _head(source) is not None
+    return column_names(source)[: len(_COLUMNS)] == _COLUMNS
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
@@ -180,6 +175,4 @@ def _poll(poll: dict[str, Any]) -> list[str]:
     return [f"[poll] {asked}", *answers]
 
 
-FORMAT: Final = Format(
-    name="discord", program="Discord export", forms=("chat",), sniff=_sniff, read=_read
-)
+FORMAT: Final = Format("discord", "Discord export", ("chat",), _is_export, _read)

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, Final
 
 from familiar_cli.base.text import slugify
-from familiar_cli.imports.contract import ForeignChat, Format, Reading, certain_if
+from familiar_cli.imports.contract import ForeignChat, Format, Reading
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, text_at
-from familiar_cli.imports.source import ForeignFile, Skip, array_objects, table_rows
+from familiar_cli.imports.source import ForeignFile, Skip, array_objects, column_names, table_rows
 
 _PROGRAM: Final = Program("discord_package", "discord")
 _COLUMNS: Final = ("ID", "Timestamp", "Contents")
@@ -23,9 +23,7 @@ _HEAD_BYTES: Final = 64 * 1024
 def _is_package(source: ForeignFile) -> bool:
     if source.shape == "array":
         return set(_COLUMNS) <= source.first.keys()
-    first = source.start.split(b"\n", 1)[0].decode("utf-8", "replace")
-    names = [name.strip().strip('"') for name in first.strip().split(",")]
-    return source.shape == "text" and names[: len(_COLUMNS)] == list(_COLUMNS)
+    return column_names(source)[: len(_COLUMNS)] == list(_COLUMNS)
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
@@ -74,10 +72,4 @@ def _line(number: int, row: dict[str, Any]) -> SourceMessage:
     )
 
 
-FORMAT: Final = Format(
-    name="discord_package",
-    program="Discord's data package",
-    forms=("chat",),
-    sniff=lambda source: certain_if(_is_package(source)),
-    read=_read,
-)
+FORMAT: Final = Format("discord_package", "Discord's data package", ("chat",), _is_package, _read)

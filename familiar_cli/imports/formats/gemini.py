@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from typing import Any, Final
 
 from familiar_cli.base.text import sha256_of
-from familiar_cli.imports.contract import NO, ForeignChat, Format, Reading, Sighting, certain_if
+from familiar_cli.imports.contract import ForeignChat, Format, Reading
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import LENIENT, objects_at, text_at
 from familiar_cli.imports.source import ForeignFile, Skip, array_objects
@@ -38,11 +38,11 @@ def _is_page(source: ForeignFile) -> bool:
     return b"outer-cell" in source.raw and any(_page_records(source))
 
 
-def _sniff(source: ForeignFile) -> Sighting:
+def _is_activity(source: ForeignFile) -> bool:
     if source.shape != "array":
-        return certain_if(_is_page(source))
+        return _is_page(source)
     first = source.first
-    return certain_if("title" in first and "time" in first) if _is_of_gemini(first) else NO
+    return "title" in first and "time" in first and _is_of_gemini(first)
 
 
 def _is_of_gemini(record: dict[str, Any]) -> bool:
@@ -182,6 +182,4 @@ class _Cell(_Text):
             self._within = ""
 
 
-FORMAT: Final = Format(
-    name="gemini", program="Gemini Apps Activity", forms=("chat",), sniff=_sniff, read=_read
-)
+FORMAT: Final = Format("gemini", "Gemini Apps Activity", ("chat",), _is_activity, _read)

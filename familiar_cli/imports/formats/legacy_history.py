@@ -17,7 +17,7 @@ from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.imports.cast import Cast, with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
-from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading, certain_if
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading
 from familiar_cli.imports.foreign_files import json_line
 from familiar_cli.store.history.schema import APPLICATION_ID, legacy_table
 
@@ -158,9 +158,9 @@ def _open_file(source: ForeignFile) -> Iterator[sqlite3.Connection]:
 
 
 FORMAT: Final = Format(
-    name=_LEGACY,
-    program="history of an earlier program",
-    forms=("chat",),
-    sniff=lambda source: certain_if(source.path and source.start.startswith(_SQLITE_START)),
-    read=_read,
+    _LEGACY,
+    "history of an earlier program",
+    ("chat",),
+    lambda source: source.path and source.start.startswith(_SQLITE_START),
+    _read,
 )

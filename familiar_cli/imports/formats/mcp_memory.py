@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from familiar_cli.base.text import str_or_empty
-from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format
 from familiar_cli.imports.foreign_files import text_at
 from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.source import ForeignFile, Skip, json_lines
@@ -20,7 +20,7 @@ def _is_graph(source: ForeignFile) -> bool:
     return entity or (first.get("type") == "relation" and "relationType" in first)
 
 
-def _read(source: ForeignFile) -> Iterator[ForeignItem | Skip]:
+def _read(source: ForeignFile, _: object) -> Iterator[ForeignItem | Skip]:
     rows = list(json_lines(source))
     memories = [
         memory for row in rows if not isinstance(row, Skip) for memory in _memories(row[0], row[2])
@@ -46,9 +46,5 @@ def _subject(name: str) -> str:
 
 
 FORMAT: Final = Format(
-    name="mcp-memory",
-    program="the memory of the MCP memory server",
-    forms=("memories",),
-    sniff=lambda source: certain_if(_is_graph(source)),
-    read=lambda source, _: _read(source),
+    "mcp-memory", "the memory of the MCP memory server", ("memories",), _is_graph, _read
 )

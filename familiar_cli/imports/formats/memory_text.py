@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.imports.contract import NO, ForeignMemory, Format, Sighting
-from familiar_cli.imports.memory_lists import build_memories, read_lines, source_text, split_dated
+from familiar_cli.imports.contract import NO, ForeignMemory, Sighting
+from familiar_cli.imports.memory_lists import memories_format, read_lines, source_text, split_dated
 from familiar_cli.imports.source import ForeignFile
 from familiar_cli.imports.transcript_lines import harmonise_line, heads_of
 
@@ -84,13 +84,11 @@ def _with_subject(one: ForeignMemory) -> str:
     return one.text if is_named else f"{one.about}: {one.text}"
 
 
-FORMAT: Final = Format(
-    name="memory-text",
-    program="memories as text",
-    forms=("memories",),
-    sniff=_sniff,
-    read=lambda source, _: [
-        build_memories("another assistant", source.stem, read_lines(_body(source_text(source))))
-    ],
+FORMAT: Final = memories_format(
+    "memory-text",
+    "memories as text",
+    _sniff,
+    lambda source: read_lines(_body(source_text(source))),
+    of="another assistant",
     write=write_text,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.imports.contract import Format, Reading, certain_if
+from familiar_cli.imports.contract import Format, Reading
 from familiar_cli.imports.foreign_files import as_object, object_at
 from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 
@@ -57,9 +57,5 @@ def _read(source: ForeignFile, _: Reading) -> Iterator[Lorebook]:
 
 
 FORMAT: Final = Format(
-    name="novelai",
-    program="a lorebook of NovelAI",
-    forms=("lorebook",),
-    sniff=lambda source: certain_if(_SIGN in _book(source)),
-    read=_read,
+    "novelai", "a lorebook of NovelAI", ("lorebook",), lambda source: _SIGN in _book(source), _read
 )

@@ -15,7 +15,7 @@ from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author, Me, parse_author
 from familiar_cli.imports.cast import PLATFORM, Cast, people_on, with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
-from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading, certain_if
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading
 from familiar_cli.imports.conversation import file_channels, plain_text, swipes_of
 from familiar_cli.imports.foreign_files import json_line, object_at, text_at, text_list
 from familiar_cli.imports.source import (
@@ -66,8 +66,9 @@ _FIRST: Final = 500  # lines searched for names
 _TIMES: Final = ("at", "timestamp", "time", "date")
 
 
-def _is_message(value: Mapping[str, Any]) -> bool:
+def _is_chat(source: ForeignFile) -> bool:
     """Tell whether a line is a message or a header of this format."""
+    value = source.first
     return PLAIN_HEAD in value or ("role" in value and any(key in value for key in _WORDS))
 
 
@@ -261,11 +262,4 @@ def _author_fields(author: Author) -> dict[str, str]:
     return {key: value for key, value in result.items() if value is not None}
 
 
-FORMAT: Final = Format(
-    name=PLAIN,
-    program="plain lines",
-    forms=("chat",),
-    sniff=lambda source: certain_if(_is_message(source.first)),
-    read=_read,
-    write=write_lines,
-)
+FORMAT: Final = Format(PLAIN, "plain lines", ("chat",), _is_chat, _read, write_lines)

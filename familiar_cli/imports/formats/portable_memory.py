@@ -11,7 +11,7 @@ from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted, one_line, sha256_of, str_or_empty
 from familiar_cli.base.times.clock import now, to_utc
 from familiar_cli.imports.containers import read_member
-from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format
 from familiar_cli.imports.foreign_files import (
     DamagedError,
     as_object,
@@ -265,10 +265,5 @@ def _timestamp(moment: datetime) -> str:
 
 
 FORMAT: Final = Format(
-    name="portable-memory",
-    program="Portable Memory (.mem)",
-    forms=("memories",),
-    sniff=lambda source: certain_if(_is_bundle(source)),
-    read=_read,
-    write=write_bundle,
+    "portable-memory", "Portable Memory (.mem)", ("memories",), _is_bundle, _read, write_bundle
 )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.contract import ForeignChat, Format, Reading
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.source import ForeignFile, Skip, table_rows
+from familiar_cli.imports.source import ForeignFile, Skip, column_names, table_rows
 
 _PROGRAM: Final = Program("replika")
 _COLUMNS: Final = ("Timestamp", "From", "Text")
@@ -37,17 +37,11 @@ def _line(number: int, row: dict[str, str]) -> SourceMessage:
 
 
 def _is_table(source: ForeignFile) -> bool:
-    first = source.start.split(b"\n", 1)[0].decode("utf-8", "replace")
-    names = [name.strip().strip('"') for name in first.strip().split(",")]
-    return source.shape == "text" and set(_COLUMNS) <= set(names)
+    return set(_COLUMNS) <= set(column_names(source))
 
 
-FORMAT: Final = Format(
-    name="replika",
-    program="Replika",
-    forms=("chat",),
-    sniff=lambda source: certain_if(_is_table(source)),
-    read=lambda source, reading: [
-        build_chat(source, reading, _PROGRAM, SourceChat(partial(_lines, source)))
-    ],
-)
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
+    yield build_chat(source, reading, _PROGRAM, SourceChat(partial(_lines, source)))
+
+
+FORMAT: Final = Format("replika", "Replika", ("chat",), _is_table, _read)

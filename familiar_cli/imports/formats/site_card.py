@@ -58,6 +58,4 @@ def _read(source: ForeignFile, _: Reading) -> Iterator[Card]:
     yield build_card(source, site, fields, [])
 
 
-FORMAT: Final = Format(
-    name="site_card", program="a character of a site", forms=("card",), sniff=_sniff, read=_read
-)
+FORMAT: Final = Format("site_card", "a character of a site", ("card",), _sniff, _read)

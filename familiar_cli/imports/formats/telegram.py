@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from familiar_cli.base.text import slugify, str_or_empty
-from familiar_cli.imports.contract import NO, ForeignChat, Format, Reading, Sighting, certain_if
+from familiar_cli.imports.contract import ForeignChat, Format, Reading
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at
 from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_objects, object_head
@@ -24,14 +24,14 @@ _DELETED: Final = "Deleted Account"
 _SHOWN: Final = ("photo", "file", "contact_information", "location_information", "poll")
 
 
-def _sniff(source: ForeignFile) -> Sighting:
+def _is_export(source: ForeignFile) -> bool:
     if source.shape != "object":
-        return NO
+        return False
     head = source.start.decode("utf-8", "replace")
     is_chat = '"messages"' in head and any(f'"type": "{kind}"' in head for kind in _TYPES)
     value = as_object(source.value)
     chats = object_at(value, "chats").get("list") if value else _is_account(source)
-    return certain_if(is_chat or value.get("type") in _TYPES or chats)
+    return bool(is_chat or value.get("type") in _TYPES or chats)
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
@@ -149,6 +149,4 @@ def _part(text: object) -> str:
     return str_or_empty(text) or text_at(as_object(text), "text")
 
 
-FORMAT: Final = Format(
-    name="telegram", program="Telegram", forms=("chat",), sniff=_sniff, read=_read
-)
+FORMAT: Final = Format("telegram", "Telegram", ("chat",), _is_export, _read)

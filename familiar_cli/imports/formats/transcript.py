@@ -515,6 +515,4 @@ def _next_day(day: date) -> date:
         return day
 
 
-FORMAT: Final = contract.Format(
-    name="transcript", program="transcript", forms=("chat",), sniff=_sniff, read=_read
-)
+FORMAT: Final = contract.Format("transcript", "transcript", ("chat",), _sniff, _read)

@@ -76,10 +76,5 @@ def _read(source: ForeignFile, _: Reading) -> NoReturn:
 
 
 FORMAT: Final = Format(
-    name="unread",
-    program="a file of another kind",
-    forms=("settings",),
-    sniff=_sniff,
-    read=_read,
-    advice=_ADVICE,
+    "unread", "a file of another kind", ("settings",), _sniff, _read, advice=_ADVICE
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import ForeignItem, ForeignMemory, Format
 from familiar_cli.imports.foreign_files import object_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, split_dated
 from familiar_cli.imports.source import ForeignFile, Skip, array_in, array_objects
@@ -18,7 +18,7 @@ def _is_index(source: ForeignFile) -> bool:
     return is_like and array_in(source, _ITEMS) is not None
 
 
-def _read(source: ForeignFile) -> Iterator[ForeignItem | Skip]:
+def _read(source: ForeignFile, _: object) -> Iterator[ForeignItem | Skip]:
     items: list[tuple[int, ForeignMemory]] = []
     for row in array_objects(source, inside=array_in(source, _ITEMS)):
         if isinstance(row, Skip):
@@ -41,9 +41,5 @@ def _collection(source: ForeignFile) -> str:
 
 
 FORMAT: Final = Format(
-    name="vector-storage",
-    program="texts of SillyTavern's Vector Storage",
-    forms=("memories",),
-    sniff=lambda source: certain_if(_is_index(source)),
-    read=lambda source, _: _read(source),
+    "vector-storage", "texts of SillyTavern's Vector Storage", ("memories",), _is_index, _read
 )

@@ -105,10 +105,4 @@ def read_embedded(data: object, origin: str, source: str) -> Lorebook:
     return lorebook_reading.read_entries(data, origin, source)
 
 
-FORMAT: Final = Format(
-    name="world_info",
-    program="a lorebook",
-    forms=("lorebook", "memories"),
-    sniff=_sniff,
-    read=_read,
-)
+FORMAT: Final = Format("world_info", "a lorebook", ("lorebook", "memories"), _sniff, _read)
