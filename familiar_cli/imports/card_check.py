@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -52,21 +53,18 @@ class CardFinding(Struct, frozen=True):
     message: str
 
 
+_Row = tuple[Severity, str, str]  # of a finding
+
+
 def check_card(card: Card, counter: TokenCounter) -> list[CardFinding]:
     """Find problems and oddities in `card`, worst first."""
     findings = [CardFinding("warning", "format", warning) for warning in card.warnings]
-    for look in (
-        _check_speech,
-        _check_texts,
-        _check_macros,
-        _check_greetings,
-        _depth_prompt,
-        _check_assets,
-        _check_dates,
-        _check_book,
-    ):
-        findings.extend(look(card))
-    findings.extend(_check_size(card, counter))
+    checks = (
+        *(_check_speech, _check_texts, _check_macros, _check_greetings),
+        *(_depth_prompt, _check_assets, _check_dates, _check_book),
+    )
+    rows = [row for check in checks for row in check(card)]
+    findings += starmap(CardFinding, (*rows, *_check_size(card, counter)))
     order = ("error", "warning", "note")
     return sorted(findings, key=lambda finding: order.index(finding.severity))
 
@@ -76,121 +74,101 @@ def sent_tokens(card: Card, counter: TokenCounter) -> int:
     return sum(counter.count(card.text(field)) for field in _ALWAYS_SENT)
 
 
-def _check_speech(card: Card) -> Iterator[CardFinding]:
+def _check_speech(card: Card) -> Iterator[_Row]:
     if not (card.text("description").strip() or card.text("personality").strip()):
-        yield CardFinding(
-            "error", "description", "empty, and so is personality: the model knows only the name"
-        )
+        yield "error", "description", "empty, and so is personality: the model knows only the name"
     if not card.text("first_mes").strip():
-        yield CardFinding(
-            "warning", "first_mes", "empty: the character will not open the conversation"
-        )
+        yield "warning", "first_mes", "empty: the character will not open the conversation"
     examples = card.text("mes_example")
     if examples.strip() and not _START.search(examples):
-        yield CardFinding(
-            "warning", "mes_example", "has no <START>: it counts as one block and is cut as a whole"
-        )
+        what = "has no <START>: it counts as one block and is cut as a whole"
+        yield "warning", "mes_example", what
 
 
-def _check_texts(card: Card) -> Iterator[CardFinding]:
+def _check_texts(card: Card) -> Iterator[_Row]:
     for field in KNOWN_FIELDS:
         for text in (card.text(field), *card.texts(field)):
             if to_storable(text) != text:
-                yield CardFinding(
-                    "warning", field, "contains half a character; it is kept, and shown as \ufffd"
-                )
+                yield "warning", field, "contains half a character; it is kept, and shown as \ufffd"
             elif harmless(text) != text.replace("\r\n", "\n"):
-                yield CardFinding(
-                    "warning",
-                    field,
-                    "holds control characters or marks that reorder text; never printed raw",
-                )
+                what = "holds control characters or marks that reorder text; never printed raw"
+                yield "warning", field, what
 
 
-def _check_macros(card: Card) -> Iterator[CardFinding]:
+def _check_macros(card: Card) -> Iterator[_Row]:
     for field in (*FILE_FIELDS, "alternate_greetings"):
         for text in (card.text(field), *card.texts(field)):
             if text.count("{{") != text.count("}}"):
-                yield CardFinding(
-                    "warning", field, "has a {{ without a matching }}: it is sent as is"
-                )
+                yield "warning", field, "has a {{ without a matching }}: it is sent as is"
     for field in (*FILE_FIELDS, "alternate_greetings"):
         unknown = unknown_macros((card.text(field), *card.texts(field)))
         if unknown:
             named = ", ".join(f"{{{{{one_line(name, 40)}}}}}" for name in unknown[:_MOST_MACROS])
-            yield CardFinding("warning", field, f"has macros that are not filled: {named}")
+            yield "warning", field, f"has macros that are not filled: {named}"
     for field in ("description", "personality", "scenario"):
         if "{{original}}" in card.text(field).lower():
-            yield CardFinding("warning", field, "{{original}} has a meaning only in system_prompt")
+            yield "warning", field, "{{original}} has a meaning only in system_prompt"
 
 
-def _check_greetings(card: Card) -> Iterator[CardFinding]:
+def _check_greetings(card: Card) -> Iterator[_Row]:
     others = card.texts("alternate_greetings")
     if any(not greeting.strip() for greeting in others):
-        yield CardFinding("note", "alternate_greetings", "contains an empty greeting")
+        yield "note", "alternate_greetings", "contains an empty greeting"
     greetings = [greeting for greeting in (card.text("first_mes"), *others) if greeting.strip()]
     if len(set(greetings)) < len(greetings):
-        yield CardFinding("note", "alternate_greetings", "contains the same greeting twice")
+        yield "note", "alternate_greetings", "contains the same greeting twice"
 
 
-def _depth_prompt(card: Card) -> Iterator[CardFinding]:
+def _depth_prompt(card: Card) -> Iterator[_Row]:
     depth_prompt = card.extensions.get("depth_prompt")
     if depth_prompt is None:
         return
     where = "extensions.depth_prompt"
     if not isinstance(depth_prompt, dict) or not isinstance(depth_prompt.get("prompt", ""), str):
-        yield CardFinding("error", where, "is not an object with a text 'prompt': it is not sent")
+        yield "error", where, "is not an object with a text 'prompt': it is not sent"
         return
     depth = depth_prompt.get("depth", 4)
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
-        yield CardFinding(
-            "warning", where, f"has the depth {depth!r:.40}, which is not a number of messages"
-        )
+        yield "warning", where, f"has the depth {depth!r:.40}, which is not a number of messages"
     if depth_prompt.get("role", "system") not in _ROLES:
-        yield CardFinding(
-            "warning", where, f"has the role {depth_prompt.get('role')!r:.40}, which is unknown"
-        )
+        yield "warning", where, f"has the role {depth_prompt.get('role')!r:.40}, which is unknown"
 
 
-def _check_assets(card: Card) -> Iterator[CardFinding]:
+def _check_assets(card: Card) -> Iterator[_Row]:
     assets = card.data.get("assets")
     there = {path for path, _ in card.members}
     for asset in assets if isinstance(assets, list) else []:
         uri = asset.get("uri") if isinstance(asset, dict) else None
         if not isinstance(uri, str):
-            yield CardFinding(
-                "error", "assets", f"contains an asset without an address: {asset!r:.60}"
-            )
+            yield "error", "assets", f"contains an asset without an address: {asset!r:.60}"
             continue
         for scheme in (*containers.SCHEMES, ASSET_SCHEME):
             if uri.startswith(scheme) and uri.removeprefix(scheme) not in there:
-                yield CardFinding("error", "assets", f"names {uri!r:.80}, which is not in the file")
+                yield "error", "assets", f"names {uri!r:.80}, which is not in the file"
 
 
-def _check_dates(card: Card) -> Iterator[CardFinding]:
+def _check_dates(card: Card) -> Iterator[_Row]:
     for field in ("creation_date", "modification_date"):
         value = card.data.get(field)
         if isinstance(value, int | float) and value > _MS_SINCE:
-            yield CardFinding(
-                "warning", field, "is in milliseconds; programs will read it as seconds"
-            )
+            yield "warning", field, "is in milliseconds; programs will read it as seconds"
 
 
-def _check_book(card: Card) -> Iterator[CardFinding]:
+def _check_book(card: Card) -> Iterator[_Row]:
     for number, entry in enumerate(book_entries(card), start=1):
         where = f"character_book entry {number}"
         if not isinstance(entry, dict):
-            yield CardFinding("error", where, "is not an object: it is not read")
+            yield "error", where, "is not an object: it is not read"
             continue
         missing = [
             key for key in ("keys", "content", "enabled", "insertion_order") if key not in entry
         ]
         if missing:
-            yield CardFinding("note", where, f"has no {', '.join(missing)}: the default is used")
+            yield "note", where, f"has no {', '.join(missing)}: the default is used"
         if not entry.get("keys") and not entry.get("constant") and "key" not in entry:
-            yield CardFinding("warning", where, "has no keys and is not constant: it is never used")
+            yield "warning", where, "has no keys and is not constant: it is never used"
         if not str(entry.get("content") or "").strip():
-            yield CardFinding("note", where, "is empty")
+            yield "note", where, "is empty"
 
 
 def book_entries(card: Card) -> list[Any]:
@@ -201,14 +179,11 @@ def book_entries(card: Card) -> list[Any]:
     return entries if isinstance(entries, list) else []
 
 
-def _check_size(card: Card, counter: TokenCounter) -> Iterator[CardFinding]:
+def _check_size(card: Card, counter: TokenCounter) -> Iterator[_Row]:
     tokens = sent_tokens(card, counter)
     if tokens > MANY_TOKENS:
-        yield CardFinding(
-            "warning",
-            "size",
-            f"{tokens} tokens are in every prompt: a small model has little room left to talk",
-        )
+        what = f"{tokens} tokens are in every prompt: a small model has little room left to talk"
+        yield "warning", "size", what
 
 
 DEFAULT_DEPTH: Final = 4

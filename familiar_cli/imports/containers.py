@@ -492,20 +492,17 @@ def _open_charx(raw: bytes, origin: str) -> CardFile:
     if not zipfile.is_zipfile(io.BytesIO(raw)):
         raise BadInputError(f"{origin!r} is {_what_it_is(raw)}, not a character card", hint=_HINT)
     members, twice = list_members(raw, origin=origin)
-    if CARD_NAME not in members and BYAF_NAME in members:
-        manifest = read_member(raw, BYAF_NAME, origin=origin, limit_bytes=MAX_CARD_BYTES)
-        value, notes = read_json(manifest, origin=f"{origin}:{BYAF_NAME}")
-        others = tuple((path, size) for path, size in members.items() if path != BYAF_NAME)
-        return CardFile("byaf", value, notes, others)
-    if CARD_NAME not in members:
+    name = next((name for name in (CARD_NAME, BYAF_NAME) if name in members), None)
+    if name is None:
         raise BadInputError(
             f"{origin!r} is a zip archive without a card.json at its root", hint=_HINT
         )
-    card_json = read_member(raw, CARD_NAME, origin=origin, limit_bytes=MAX_CARD_BYTES)
-    value, notes = read_json(card_json, origin=f"{origin}:{CARD_NAME}")
-    others = tuple((path, size) for path, size in members.items() if path != CARD_NAME)
-    doubled = (f"{name!r} is in the archive twice; the last one is used" for name in twice)
-    return CardFile("charx", value, (*notes, *doubled), others)
+    card_json = read_member(raw, name, origin=origin, limit_bytes=MAX_CARD_BYTES)
+    value, notes = read_json(card_json, origin=f"{origin}:{name}")
+    others = tuple((path, size) for path, size in members.items() if path != name)
+    doubled = (f"{one!r} is in the archive twice; the last one is used" for one in twice)
+    kind = "charx" if name == CARD_NAME else "byaf"
+    return CardFile(kind, value, (*notes, *doubled), others)
 
 
 def _open_yaml(raw: bytes, origin: str) -> CardFile:

@@ -129,10 +129,7 @@ def recognise_instead(target: Kind, path: Path) -> BadInputError | None:
     recognition = what_is(path)
     if recognition is None or recognition.kind == target:
         return None
-    if (recognition.kind, target) == (
-        "archive",
-        "card",
-    ):  # some cards are; the error has been stated
+    if recognition.kind == "archive" and target == "card":  # some are; the error has been stated
         return None
     return BadInputError(
         f"{path.name!r} is {recognition.title}, not {_WANTED[target]}; nothing was imported",

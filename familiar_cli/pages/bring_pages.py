@@ -146,28 +146,17 @@ def answer_data(done: ImportedChats, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _chat_data(chat: ImportedChat) -> dict[str, Any]:
-    return {
-        "file": chat.file,
-        "name": chat.name,
-        "format": chat.format,
-        "channel": chat.channel,
-        "imported": chat.imported,
-        "already_there": chat.already_there,
-        "corrected": chat.corrected,
-        "withdrawn": chat.withdrawn,
-        "doubles": chat.doubles,
+    same = (
+        *("file", "name", "format", "channel", "imported", "already_there", "corrected"),
+        *("withdrawn", "doubles", "skipped_count", "estimated_times", "hidden", "taken_for"),
+        *("speakers", "heard_by", "notes"),
+    )
+    return {name: getattr(chat, name) for name in same} | {
         "skipped": [{"line": s.line, "reason": s.reason} for s in chat.skipped],
-        "skipped_count": chat.skipped_count,
-        "estimated_times": chat.estimated_times,
-        "hidden": chat.hidden,
         "other_branches": chat.aside,
         "branch_of": chat.branch_of or None,
         "copy": chat.is_copy,
-        "taken_for": chat.taken_for,
-        "speakers": [asdict(speaker) for speaker in chat.speakers],
         "first": [_message_data(message) for message in chat.first],
-        "heard_by": chat.heard_by,
-        "notes": list(chat.notes),
     }
 
 
@@ -440,22 +429,16 @@ def warnings_of(items: Sequence[ImportItem]) -> Iterator[str]:
 def exported_page(export: Export, *, dry_run: bool) -> PagePart:
     """Describe what an export contains of each familiar."""
     deed = "Would export" if dry_run else "Exported"
-    rows = [
-        [
-            plain(f"  {one_line(one.name)} ({one.id})", "bold"),
-            plain(
-                ", ".join(
-                    (
-                        "a card" if one.card else "no card",
-                        counted(len(one.lorebooks), "lorebook"),
-                        counted(len(one.chats), "chat"),
-                        counted(one.turns, "turn"),
-                        counted(one.files, "file") + " of memory",
-                    )
-                )
-            ),
-        ]
-        for one in export.familiars
-    ]
+    rows = []
+    for one in export.familiars:
+        facts = (
+            "a card" if one.card else "no card",
+            counted(len(one.lorebooks), "lorebook"),
+            counted(len(one.chats), "chat"),
+            counted(one.turns, "turn"),
+            counted(one.files, "file") + " of memory",
+        )
+        name = plain(f"  {one_line(one.name)} ({one.id})", "bold")
+        rows.append([name, plain(", ".join(facts))])
     number = counted(len(export.familiars), "familiar")
     return Stack(plain(f"{deed} {number} into {one_line(export.path, 200)}"), Columns(rows))

@@ -425,6 +425,7 @@ def answer_content(
     inline: Mapping[str, object],
     *,
     force: bool,
+    size: str = "",
 ) -> None:
     """Write a result to `file`, or to stdout if it is `-`.
 
@@ -435,6 +436,7 @@ def answer_content(
         data: Data for `--json` if a file is written.
         inline: Data for `--json` otherwise.
         force: Overwrite an existing file.
+        size: Its size in words; by default its bytes.
 
     Raises:
         ConflictError: The file exists, and `force` is not set.
@@ -445,7 +447,7 @@ def answer_content(
         out.answer(inline, lambda: exact_bytes(content))
         return
     write_result(Path(file).expanduser(), content, force=force)
-    out.answer(data, f"Wrote {file} ({counted(len(content), 'byte')})")
+    out.answer(data, f"Wrote {file} ({size or counted(len(content), 'byte')})")
 
 
 def read_card_at(file: str) -> Card:

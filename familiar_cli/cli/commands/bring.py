@@ -102,7 +102,11 @@ def import_files(
                     _choose_kind(out, item)
                     _import_item(out, importer, item)
                 except EOFError:
-                    item.error = _unanswered(item.path)
+                    item.error = UsageError(
+                        f"{item.path.name!r} was not imported: its question was not answered",
+                        hint="Options answer it, too: `--kind`, `--me`, `--character`, `--dates` "
+                        "and `--year`.",
+                    )
                 importer.options = options  # an answer holds for one file
             _index_all(ctx, out, importer)
     made = [item for item in items if item.kind in ("card", "persona", "export") and item.done]
@@ -165,13 +169,6 @@ def _choose_kind(out: Output, item: ImportItem) -> None:
     question = f"{item.path.name} can be read in several ways:"
     item.kind = ask_choice(question, readings, "1")
     item.title = dict(readings)[item.kind]
-
-
-def _unanswered(path: Path) -> UsageError:
-    return UsageError(
-        f"{path.name!r} was not imported: its question was not answered",
-        hint="Options answer it, too: `--kind`, `--me`, `--character`, `--dates` and `--year`.",
-    )
 
 
 def _import_item(out: Output, importer: FileImporter, item: ImportItem) -> None:

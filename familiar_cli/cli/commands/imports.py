@@ -13,8 +13,7 @@ from familiar_cli.base.errors import FamiliarError, PartialError, UsageError
 from familiar_cli.base.text import counted, typed
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands import _options as options
-from familiar_cli.imports.foreign_files import dump_json, write_result
-from familiar_cli.pages.emit import Output, exact_bytes
+from familiar_cli.imports.foreign_files import dump_json
 from familiar_cli.pages.page import plain
 from familiar_cli.pages.progress import show_count, show_totals
 
@@ -78,17 +77,11 @@ def check(ctx: typer.Context, files: _Files) -> None:
             page.append(plain(f"{name}: no problems found"))
             continue
         page += [*([] if alone else [plain(name)]), findings_page(findings)]
-        errors.append(_findings_error(file, len(findings)))
+        hint = "It can still be imported; `familiar card show` shows all of it."
+        errors.append(PartialError(f"{file!r} has {counted(len(findings), 'finding')}", hint=hint))
     data = {**(cards[0] if alone and cards else {}), "cards": cards}
     code = max((e.exit_code for e in errors if not isinstance(e, PartialError)), default=7)
     out.answer(data, page, errors, exit_code=code, is_failure=alone and not cards)
-
-
-def _findings_error(file: str, count: int) -> PartialError:
-    return PartialError(
-        f"{file!r} has {counted(count, 'finding')}",
-        hint="It can still be imported; `familiar card show` shows all of it.",
-    )
 
 
 @card_app.command()
@@ -118,8 +111,9 @@ def export(
     made = export_card(familiar.memory, chosen, default_name=name)
     content = made.content
     data = {"format": chosen, "bytes": len(content), "left_out": made.left_out}
-    inline = _inline(content, chosen) if out.as_json else {}
-    _deliver(out, content, out_file, data, inline, size=f"{len(content)} bytes", force=force)
+    inline = data | (_inline(content, chosen) if out.as_json else {})
+    written = data | {"path": str(out_file)}
+    base.answer_content(out, content, str(out_file or "-"), written, inline, force=force)
     text = "the original keeps it"
     out.warn(*(f"a {chosen} file cannot carry {thing}; {text}" for thing in made.left_out))
 
@@ -130,26 +124,6 @@ def _check_terminal(card_format: str, out_file: Path | None) -> None:
             f"A {card_format} file cannot be printed to a terminal",
             hint=f"Add `--out card.{card_format}`.",
         )
-
-
-def _deliver(
-    out: Output,
-    content: bytes,
-    out_file: Path | None,
-    data: dict[str, Any],
-    inline: dict[str, Any],
-    *,
-    size: str,
-    force: bool,
-) -> None:
-    """Write what was exported to a file or to stdout; `inline` is its form within JSON."""
-    if out_file:
-        write_result(out_file, content, force=force)
-        out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({size})")
-    elif out.as_json:
-        out.answer(data | inline, "")
-    else:
-        exact_bytes(content)
 
 
 def _inline(content: bytes, card_format: str) -> dict[str, object]:
@@ -259,7 +233,9 @@ def export_lorebook(
     made = to_json(lorebook, chosen)
     content = (dump_json(made) + "\n").encode()
     size = counted(len(lorebook.entries), "entry", "entries")
-    _deliver(out, content, out_file, data, {"lorebook": made}, size=size, force=force)
+    written, inline = data | {"path": str(out_file)}, data | {"lorebook": made}
+    file = str(out_file or "-")
+    base.answer_content(out, content, file, written, inline, force=force, size=size)
     out.warn(*lorebook.warnings)
 
 

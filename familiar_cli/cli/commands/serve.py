@@ -340,14 +340,12 @@ def web(
 
 
 def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
-    from familiar_cli.imports.foreign_files import write_result
     from familiar_cli.servers.web.export import export_page
 
     with base.familiar_of(ctx) as familiar:
         content = export_page(familiar).encode("utf-8", "replace")
-    write_result(Path(file).expanduser(), content, force=force)
     data = {"path": file, "bytes": len(content)}
-    base.output(ctx).answer(data, f"Wrote {file} ({len(content):,} bytes)")
+    base.answer_content(base.output(ctx), content, file, data, data, force=force)
 
 
 def _serve_page(out: Output, home: Path, listening: ListenOptions, *, opens: bool) -> None:
