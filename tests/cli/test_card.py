@@ -165,7 +165,7 @@ def test_export_has_the_edits(familiar) -> None:
 def test_export_into_a_file_says_so(familiar, tmp_path) -> None:
     target = tmp_path / "out.png"
     result = run("card", "export", "--out", target)
-    assert result.stdout == f"Wrote {target} ({target.stat().st_size} bytes)\n"
+    assert result.stdout == f"Wrote {target} ({target.stat().st_size:,} bytes)\n"
     assert read_card(target.read_bytes(), origin="x").name == "Ilse"
 
 
