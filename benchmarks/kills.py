@@ -23,11 +23,14 @@ import tempfile
 import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+from unittest.mock import patch
 
 from dulwich.repo import Repo
 
+from familiar_cli.base.config import home
 from familiar_cli.base.config.home import ensure_instance, read_instance
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import Disk
@@ -181,9 +184,8 @@ class Machine:
         if began:
             store, journal = self.open()
             address, id_path = read_address(hub.address), root / "instance.id"
-            begin_from(
-                store, journal.repository, id_path, address, chosen=root.name, sender=hub.sender
-            )
+            with patch.object(home, "new_id", partial(home.new_id, root.name)):
+                begin_from(store, journal.repository, id_path, address, sender=hub.sender)
             journal.repository.close()
         else:
             ensure_instance(root / "instance.id", chosen=root.name)

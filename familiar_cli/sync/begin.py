@@ -158,7 +158,6 @@ def begin_from(
     instance_path: Path,
     address: remotes.Address,
     *,
-    chosen: str = "",
     sender: Sender = Sender(),  # noqa: B008  # frozen
     name: str = "hub",
     ask: bool = False,
@@ -172,7 +171,6 @@ def begin_from(
         repository: Its journal. The caller closes it.
         instance_path: File for the new instance.
         address: The remote.
-        chosen: Name of this machine; empty for its host name.
         sender: Decryption of an encrypted remote.
         name: Local name of the remote.
         ask: Whether a user may be asked for a password.
@@ -197,7 +195,7 @@ def begin_from(
     heads = remotes.heads_in(refs)
     past = JournalPast(repository, "")
     began = _first_instance(past, heads)
-    instance = begin_instance(instance_path, began, chosen=chosen)
+    instance = begin_instance(instance_path, began)
     head = min(newest_commits(past.parents, heads.values()))
     _put_files(store, repository, past, head)
     message = f"begin on {instance.id}"

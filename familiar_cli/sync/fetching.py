@@ -17,6 +17,8 @@ from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.journal_epochs import EpochCheck, dead_commits, first_commit
 from familiar_cli.sync.participants import Admission, SyncParticipants, Trust
 
+# Another try would fail as well.
+_FINAL: Final = (errors.RefLimitError, errors.AnotherFamiliarError, errors.OlderEpochError)
 _TRIES: Final = 3  # retries when refs vanish after being listed, while others push
 
 
@@ -119,8 +121,7 @@ class RemoteFetch(Struct, kw_only=True):
             if isinstance(self.transport, PathRemote):
                 self.transport.report_damage(is_damaged=False)
         except (errors.RemoteDamagedError, errors.AnotherFamiliarError) as error:
-            known = (errors.RefLimitError, errors.AnotherFamiliarError, errors.OlderEpochError)
-            if not is_last and not isinstance(error, known):
+            if not is_last and not isinstance(error, _FINAL):
                 raise  # while others push, a ref may appear before its objects
             self._fetch_apart(new, has_known=len(new) < len(there), error=error)
         return {ref: id_ for ref, id_ in there.items() if ref not in self.aside}
@@ -236,7 +237,7 @@ class RemoteFetch(Struct, kw_only=True):
                     return True
         except errors.RemoteDamagedError as error:
             problem, code = str(error), error.code
-            is_final = isinstance(error, (errors.RefLimitError, errors.OlderEpochError))
+            is_final = isinstance(error, _FINAL)
         self.notes.append(f"{shown_ref(ref)} at {self.name!r} was ignored: {problem}")
         self.aside[ref] = remotes.RefAside(ref, id_, problem, is_final, code)
         del self.branches[ref]
@@ -272,10 +273,7 @@ class RemoteFetch(Struct, kw_only=True):
             try:
                 self._fetch({ref: id_})
             except (errors.RemoteDamagedError, errors.AnotherFamiliarError) as reason:
-                is_final = isinstance(
-                    reason,
-                    (errors.RefLimitError, errors.AnotherFamiliarError, errors.OlderEpochError),
-                )
+                is_final = isinstance(reason, _FINAL)
                 self.aside[ref] = remotes.RefAside(ref, id_, str(reason), is_final, reason.code)
         aside = [self.aside[ref] for ref in refs if ref in self.aside]
         is_foreign = isinstance(error, errors.AnotherFamiliarError)
@@ -331,10 +329,8 @@ class RemoteFetch(Struct, kw_only=True):
             else:
                 believed[ref] = id_
         for ref, old in before.items():
-            is_branch = not ref.startswith(
-                (remotes.MEMORY_REFS, remotes.TURNS_REFS)
-            )  # of git users
-            if is_branch or not self.admission.is_admitted(_instance_of(ref)):
+            is_ours = ref.startswith((remotes.MEMORY_REFS, remotes.TURNS_REFS))
+            if not is_ours or not self.admission.is_admitted(_instance_of(ref)):
                 continue
             if ref in self.aside:
                 believed[ref] = old

@@ -69,21 +69,14 @@ class GitRemote:
             lambda client, path: client.get_refs(_url_path(path), ref_prefix=prefixes)
         )
         if result.object_format not in {None, "sha1"}:
-            raise self._unsupported_error(result.object_format)
+            raise _unsupported_format(self.address, result.object_format)
         self.shared_refs = self._shared_refs(result)
         return self._branches(result.refs)
-
-    def _unsupported_error(self, object_format: str | None) -> errors.RemoteDamagedError:
-        return errors.RemoteDamagedError(
-            f"The remote {self.address!r} uses {object_format}, the journal SHA-1; "
-            "nothing was changed",
-            hint="Create it with `git init --bare --object-format=sha1`.",
-        )
 
     def _branches(self, result: Mapping[Ref, ObjectID | None]) -> dict[str, str]:
         rows = [(_decode(ref), _decode(id_ or b"")) for ref, id_ in result.items()]
         if any(len(id_) == _SHA256_CHARS for _, id_ in rows):
-            raise self._unsupported_error("sha256")
+            raise _unsupported_format(self.address, "SHA-256")
         return {ref: id_ for ref, id_ in rows if ref.startswith(_decode(_HEADS_REF)) and is_id(id_)}
 
     def _shared_refs(self, result: LsRemoteResult) -> tuple[str, ...]:
@@ -100,20 +93,15 @@ class GitRemote:
     ) -> None:
         """See `Transport`."""
         # What went away meanwhile would be refused with the rest.
-        self._fetch(lambda there: set(wants).intersection(there.values()), haves, incoming)
+        self.fetch_chosen(lambda there: set(wants).intersection(there.values()), incoming, haves)
 
     def fetch_chosen(
-        self, choose: Callable[[Mapping[str, str]], Collection[str]], incoming: IncomingObjects
-    ) -> None:
-        """See `Transport`."""
-        self._fetch(choose, (), incoming)
-
-    def _fetch(
         self,
         choose: Callable[[Mapping[str, str]], Collection[str]],
-        haves: Collection[str],
         incoming: IncomingObjects,
+        haves: Collection[str] = (),
     ) -> None:
+        """See `Transport`."""
         from dulwich.object_store import ObjectStoreGraphWalker
 
         def wanted(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:
@@ -333,6 +321,13 @@ class _WantsLoginError(Exception):
     """The server requires credentials."""
 
 
+def _unsupported_format(address: str, object_format: str | None) -> errors.RemoteDamagedError:
+    return errors.RemoteDamagedError(
+        f"The remote {address!r} uses {object_format}, the journal SHA-1; nothing was changed",
+        hint="Create it with `git init --bare --object-format=sha1`.",
+    )
+
+
 def _object_id(id_: str) -> ObjectID:
     from dulwich.objects import ObjectID
 
@@ -491,10 +486,7 @@ class PathRemote:
     def _check_format(self) -> None:
         config = _read_small(os.path.join(self._path, "config"))
         if _SHA256.search(config):
-            raise errors.RemoteDamagedError(
-                f"The remote {self.address!r} uses SHA-256, the journal SHA-1; nothing was changed",
-                hint="Create it with `git init --bare --object-format=sha1`.",
-            )
+            raise _unsupported_format(self.address, "SHA-256")
         if _REFTABLE.search(config):
             raise errors.RemoteDamagedError(
                 f"The remote {self.address!r} keeps its refs in a reftable, which is not supported;"

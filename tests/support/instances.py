@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
+from familiar_cli.base.config import home
 from familiar_cli.base.config.home import Instance, ensure_instance, read_instance
 from familiar_cli.store.journal.git import GitJournal
 from familiar_cli.store.journal.past import MemoryPast
@@ -74,7 +77,6 @@ class Machine(World):
 
 def adopt(machine, hub) -> None:
     address = read_address(str(hub))
-    begin_from(
-        machine.store, machine.journal.repository, machine.id_path, address, chosen=machine.name
-    )
+    with patch.object(home, "new_id", partial(home.new_id, machine.name)):
+        begin_from(machine.store, machine.journal.repository, machine.id_path, address)
     machine.journal.repository.close()

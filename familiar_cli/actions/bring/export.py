@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -33,7 +32,7 @@ from familiar_cli.imports.foreign_files import dump_json, write_lines, write_res
 from familiar_cli.imports.formats import memory_text, portable_memory
 from familiar_cli.imports.import_plan import EXPORT_MANIFEST, MEMORY_DIR
 from familiar_cli.imports.lorebook_shelf import shelved_books
-from familiar_cli.imports.memory_lists import build_memories, resolve_days
+from familiar_cli.imports.memory_lists import build_memories, read_day, resolve_days
 from familiar_cli.store.history.attachments import DIRECTORY, picture_files, pictures_in
 from familiar_cli.store.history.selection import TurnFilter, select_turns
 from familiar_cli.store.memory import layout
@@ -440,7 +439,7 @@ _NO_MEMORIES: Final = ("aliases", "sessions", "people", "topics")
 _DATED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}): (?=\S)")
 
 
-class ExportedLines(Struct, frozen=True):
+class MemoryExport(Struct, frozen=True):
     """Exported memories.
 
     Args:
@@ -454,9 +453,9 @@ class ExportedLines(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def export_lines(
+def export_memories(
     familiar: Familiar, memory_format: MemoryFormat, *, public: bool = False
-) -> ExportedLines:
+) -> MemoryExport:
     """Export the memories about people and topics in a format.
 
     What is private to other people than the owner is left out: another program gets it.
@@ -498,24 +497,23 @@ def export_lines(
         files = portable_memory.write_bundle(memories, f"familiar {__version__}")
     else:
         files = {"": memory_text.write_text(memories).encode()}
-    return ExportedLines(memories, files, tuple(warnings))
+    return MemoryExport(memories, files, tuple(warnings))
 
 
-def write_export(lines: ExportedLines, path: Path, *, force: bool = False) -> None:
+def write_export(export: MemoryExport, path: Path, *, force: bool = False) -> None:
     """Write exported memories: a bundle as a directory, text as a file.
 
     Raises:
         ConflictError: `path` contains something else, or an export, without `force`.
         FamiliarError: It cannot be written; everything is as before.
     """
-    if "" in lines.files:
-        write_result(path, lines.files[""], force=force)
+    if "" in export.files:
+        write_result(path, export.files[""], force=force)
         return
     check_target(path, portable_memory.MANIFEST, force=force)
     with staged_directory(path, keep=True) as staging:
-        for rel_path, content in lines.files.items():
-            (staging / rel_path).parent.mkdir(mode=0o700, exist_ok=True)
-            write_result(staging / rel_path, content)
+        for rel_path, content in export.files.items():
+            _write(staging, rel_path, content)
 
 
 def _items_on(text: str) -> frozenset[str]:
@@ -550,15 +548,8 @@ def _memories_on(
         for item, cited in zip(items, familiar.numbering.newest_days(items, viewer), strict=True):
             said = markdown.without_marker(readable_text(item).strip())
             stated = _DATED.match(said)
-            day = _day(stated[1]) if stated else cited or _day(page_day)
+            day = read_day(stated[1]) if stated else cited or read_day(page_day)
             said = said[stated.end() :] if stated and day else said
             words = resolve_days(" ".join(said.split()), day)
             is_private = normal_line(item) not in heard
             yield ForeignMemory(words, 0, day, about, is_private=is_private)
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -280,31 +280,20 @@ def _from_catalog(name: str, target: CheckTarget) -> Diagnosis:
     return ok(f"{name} in {path}")
 
 
-# Each check by the part it looks at, in the order in which the findings are shown.
-CHECKS: dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]] = {
-    "python": python,
-    "sqlite": sqlite,
-    "home": home,
-    "cache": cache,
-    "familiar": doctor_checks.familiar,
-    **doctor_checks.FAMILIAR_CHECKS,
-    "tokenizer": tokenizer,
-    "local": local,
-    "model": model,
-    "writer": writer,
-    "key": key,
-    "server": server,
-    "embedding": embedding,
-}
+# Each check has the name of the part it looks at; in the order in which the findings are shown.
+CHECKS: Final[tuple[Callable[[CheckTarget], Iterator[Diagnosis]], ...]] = (
+    *(python, sqlite, home, cache, doctor_checks.familiar, *doctor_checks.FAMILIAR_CHECKS),
+    *(tokenizer, local, model, writer, key, server, embedding),
+)
 
 
 def examine(home: str | None = None, familiar: str | None = None) -> list[Diagnosis]:
     """Run all checks. Works also without a familiar, and with broken settings."""
     target = _find_target(home, familiar)
     return [
-        replace(diagnosis, name=name)
-        for name, check in CHECKS.items()
-        if target.found or name not in doctor_checks.FAMILIAR_CHECKS
+        replace(diagnosis, name=check.__name__)
+        for check in CHECKS
+        if target.found or check not in doctor_checks.FAMILIAR_CHECKS
         for diagnosis in _run_check(check, target)
     ]
 

@@ -622,23 +622,7 @@ def marks(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 # In the order in which the findings are shown.
-FAMILIAR_CHECKS: Final[dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]]] = {
-    "settings": settings,
-    "memory": memory,
-    "marks": marks,
-    "pins": pins,
-    "journal": journal,
-    "sync": sync,
-    "yours": yours,
-    "people": people,
-    "privacy": privacy,
-    "lock": lock,
-    "history": history,
-    "forgetting": forgetting,
-    "withdrawn": withdrawn,
-    "recall": recall,
-    "meaning": meaning,
-    "traces": traces,
-    "clock": clock,
-    "keeping": keeping,
-}
+FAMILIAR_CHECKS: Final[tuple[Callable[[CheckTarget], Iterator[Diagnosis]], ...]] = (
+    *(settings, memory, marks, pins, journal, sync, yours, people, privacy, lock, history),
+    *(forgetting, withdrawn, recall, meaning, traces, clock, keeping),
+)

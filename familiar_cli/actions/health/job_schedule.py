@@ -195,9 +195,7 @@ def remove_job(familiar: Familiar, job_id: str, *, dry_run: bool = False) -> Job
     """
     import tomlkit  # as above
 
-    jobs = {job.id: job for job in read_jobs(familiar)}
-    if job_id not in jobs:
-        raise NotFoundError(f"There is no job {job_id!r}", hint="List them: `familiar job list`.")
+    job = _job_called(familiar, job_id)
     if not dry_run:
         document = tomlkit.parse(read_plain(familiar.paths.jobs).decode("utf-8-sig"))
         entries: Any = document["job"]
@@ -205,7 +203,14 @@ def remove_job(familiar: Familiar, job_id: str, *, dry_run: bool = False) -> Job
         write_whole(familiar.paths.jobs, tomlkit.dumps(document))
         with suppress(OSError):
             remove(_state_path(familiar, job_id))
-    return jobs[job_id]
+    return job
+
+
+def _job_called(familiar: Familiar, job_id: str) -> Job:
+    job = next((job for job in read_jobs(familiar) if job.id == job_id), None)
+    if job is None:
+        raise NotFoundError(f"There is no job {job_id!r}", hint="List them: `familiar job list`.")
+    return job
 
 
 def read_state(familiar: Familiar, job: Job) -> JobState:
@@ -296,9 +301,7 @@ async def run_job_now(familiar: Familiar, job_id: str) -> int | None:
         NotFoundError: No such job.
         FamiliarError: It failed.
     """
-    job = next((job for job in read_jobs(familiar) if job.id == job_id), None)
-    if job is None:
-        raise NotFoundError(f"There is no job {job_id!r}", hint="List them: `familiar job list`.")
+    job = _job_called(familiar, job_id)
     items: list[int | None] = []
 
     async def work() -> None:

@@ -525,20 +525,19 @@ def ensure_instance(path: Path, *, chosen: str = "") -> Instance:
         raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
 
 
-def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
+def begin_instance(path: Path, began: str) -> Instance:
     """Create the instance of a familiar that comes from another machine.
 
     Args:
         path: Its file, which must not exist.
         began: The original instance.
-        chosen: Configured name of this machine; empty for its host name.
 
     Raises:
         ConfigError: `began` is not an id, or the file exists or cannot be written.
     """
     if not is_instance_id(began):
         raise errors.ConfigError(f"{began!r} is not the id of an instance; nothing was changed")
-    instance = Instance(new_id(chosen), began)
+    instance = Instance(new_id(), began)
     try:
         if not _put_first(path, instance):
             raise _unusable_instance(path, "is there already")
@@ -547,7 +546,7 @@ def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
     return instance
 
 
-def replace_id(path: Path, taken: str, *, chosen: str = "", has_turns: bool = True) -> Instance:
+def replace_id(path: Path, taken: str, *, has_turns: bool = True) -> Instance:
     """Give the instance a new id, because another machine uses the old one.
 
     If several processes notice, one generates the id and the others adopt it. The original instance
@@ -555,7 +554,6 @@ def replace_id(path: Path, taken: str, *, chosen: str = "", has_turns: bool = Tr
 
     Args:
         taken: The id in use elsewhere.
-        chosen: Configured name of this machine; empty for its host name.
         has_turns: Whether turns were written under it.
 
     Raises:
@@ -566,7 +564,7 @@ def replace_id(path: Path, taken: str, *, chosen: str = "", has_turns: bool = Tr
             again = _read_again(path)
             if again.id != taken:
                 return again
-            instance = replace(again, id=new_id(chosen), former=taken if has_turns else "")
+            instance = replace(again, id=new_id(), former=taken if has_turns else "")
             files.write_whole(path, _instance_text(instance))
     except OSError as error:
         raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error

@@ -307,11 +307,11 @@ def _export_memories(
     dry_run: bool,
 ) -> None:
     """Export what a familiar remembers to a path, or text to standard output."""
-    from familiar_cli.actions.bring.export import export_lines, write_export
+    from familiar_cli.actions.bring.export import export_memories, write_export
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        done = export_lines(familiar, memory_format, public=public)
+        done = export_memories(familiar, memory_format, public=public)
     out.warn(*done.warnings)
     data = {
         "familiar": familiar.paths.id,

@@ -102,7 +102,7 @@ def test_a_person_may_write_the_file_by_hand(path) -> None:
 
 
 def test_a_second_machine_knows_where_the_familiar_began(path) -> None:
-    made = begin_instance(path, "laptop-7f3a", chosen="desk")
+    made = begin_instance(path, "laptop-7f3a")
     assert (made.began, made.is_first, read_instance(path)) == ("laptop-7f3a", False, made)
 
 
