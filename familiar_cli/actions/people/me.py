@@ -169,7 +169,7 @@ def change_me(
 def namesakes(home: Path, name: str) -> list[str]:
     """List the accounts of imported chats that have a name and do not belong to an owner.
 
-    A name is no proof: anybody may use it.
+    A name proves nothing: anybody may use it.
     """
     authors = set[Author]()
     for familiar_id in list_familiars(home):

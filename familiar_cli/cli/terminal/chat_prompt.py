@@ -203,7 +203,7 @@ class ChatPrompt:
     def _is_paste(self, event: KeyPressEvent) -> bool:
         """Tell whether more keys arrived along with this one, faster than typing.
 
-        What the terminal answers, such as where the cursor is, is no key.
+        What the terminal answers, such as where the cursor is, is not a key.
         """
         has_more = bool(draft_keys(event.key_processor.input_queue))
         waiting = self._early.waiting()

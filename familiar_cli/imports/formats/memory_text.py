@@ -58,7 +58,7 @@ def _sniff(source: ForeignFile) -> Sighting:
 
 
 def _is_stamped(line: str) -> bool:
-    """Tell whether a line is a message with a time, whose first number is no list marker."""
+    """Tell whether a line is a message with a time, whose number does not mark a list item."""
     heads = heads_of(harmonise_line(line)) if line[:1].isdigit() else ()
     return any(head.name and head.stamp for head in heads) and not split_dated(line)
 

@@ -114,7 +114,7 @@ class _OpenRequests:
 
 
 def _error_of(line: str) -> types.JSONRPCError | None:
-    """Return the error for a line that is no message; None for a damaged answer."""
+    """Return the error for a line that is not a message; None for a damaged answer."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):

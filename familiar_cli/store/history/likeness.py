@@ -2,7 +2,7 @@
 
 A name counts wherever it stands as one, whole or as a part (`Zoe's`, `zoes-cat`, `ZoesCat`). One
 that is an ordinary word too, such as May, counts only where it is written like a name. Words count
-where they are a run that hardly anybody else has used: likeness alone is no evidence.
+where they are a run that hardly anybody else has used: likeness alone proves nothing.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.actions.people import drafts
+from familiar_cli.actions.people import change_people
 from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.aliases import main_slug
@@ -41,8 +41,8 @@ def said_by(world):
 
 
 def merge(world, kept="discord-42", other="discord-7"):
-    return drafts.apply_draft(
-        world.store, drafts.merge_files(world.store, kept, other), "merge", dry_run=False
+    return change_people.apply_draft(
+        world.store, change_people.merge_files(world.store, kept, other), "merge", dry_run=False
     )
 
 
@@ -117,8 +117,8 @@ def test_a_split_takes_back_what_only_the_other_said(two):
     before = two.read(ANNAS)
     merge(two)
 
-    change = drafts.split_draft(two.store, "discord-7", said_by(two))
-    drafts.apply_draft(two.store, change, "split", dry_run=False)
+    change = change_people.split_draft(two.store, "discord-7", said_by(two))
+    change_people.apply_draft(two.store, change, "split", dry_run=False)
 
     assert "- Bob sells honey. <!-- turns 2 -->" in two.read(BOBS)
     assert "- Trusted. <!-- turns 2 -->" in two.read(BOBS)
@@ -131,19 +131,19 @@ def test_a_split_takes_back_what_only_the_other_said(two):
 
 def test_merging_twice_or_with_oneself_is_refused(two):
     with pytest.raises(UsageError, match="already one person"):
-        drafts.merge_files(two.store, "discord-42", "discord-42")
+        change_people.merge_files(two.store, "discord-42", "discord-42")
     merge(two)
     with pytest.raises(UsageError, match="merged into 'discord-42' already"):
-        drafts.merge_files(two.store, "discord-42", "discord-7")
+        change_people.merge_files(two.store, "discord-42", "discord-7")
     with pytest.raises(UsageError, match="merged into"):
-        drafts.merge_files(two.store, "discord-7", "discord-42")
+        change_people.merge_files(two.store, "discord-7", "discord-42")
 
 
 def test_nobody_can_be_split_who_was_not_merged(two):
     with pytest.raises(UsageError, match="has not been merged"):
-        drafts.split_draft(two.store, "discord-7", said_by(two))
+        change_people.split_draft(two.store, "discord-7", said_by(two))
     with pytest.raises(NotFoundError):
-        drafts.merge_files(two.store, "discord-42", "discord-99")
+        change_people.merge_files(two.store, "discord-42", "discord-99")
 
 
 def test_private_lines_stay_private_in_a_merge(two):
@@ -156,8 +156,8 @@ def test_private_lines_stay_private_in_a_merge(two):
 
 
 def test_a_new_name_stands_in_the_title_the_list_and_the_links(two):
-    change = drafts.rename_files(two.store, "discord-7", "bob", "Robert")
-    drafts.apply_draft(two.store, change, "rename", dry_run=False)
+    change = change_people.rename_files(two.store, "discord-7", "bob", "Robert")
+    change_people.apply_draft(two.store, change, "rename", dry_run=False)
 
     assert two.read(BOBS).startswith("# Robert\n\n## Aliases\n\n- Robert\n")
     assert "[Robert](../people/discord-7.md) and `[Bob]" in two.read("topics/bees.md")
@@ -165,11 +165,14 @@ def test_a_new_name_stands_in_the_title_the_list_and_the_links(two):
 
 def test_wiki_links_follow_a_merge_and_a_new_name(two):
     two.store.write_file("notes.md", "[[discord-7]] [[Bob]] [[Bob|him]] `[[Bob]]`\n")
-    change = drafts.rename_files(two.store, "discord-7", "bob", "Robert")
-    drafts.apply_draft(two.store, change, "rename", dry_run=False)
+    change = change_people.rename_files(two.store, "discord-7", "bob", "Robert")
+    change_people.apply_draft(two.store, change, "rename", dry_run=False)
     assert two.read("notes.md") == "[[discord-7]] [[Robert]] [[discord-7|him]] `[[Bob]]`\n"
-    drafts.apply_draft(
-        two.store, drafts.merge_files(two.store, "discord-42", "discord-7"), "merge", dry_run=False
+    change_people.apply_draft(
+        two.store,
+        change_people.merge_files(two.store, "discord-42", "discord-7"),
+        "merge",
+        dry_run=False,
     )
     told = "[[discord-42]] [[discord-42|Robert]] [[discord-42|him]] `[[Bob]]`\n"
     assert two.read("notes.md") == told
@@ -177,15 +180,18 @@ def test_wiki_links_follow_a_merge_and_a_new_name(two):
 
 def test_only_a_name_that_they_have_is_renamed(two):
     with pytest.raises(NotFoundError, match="is not called 'Zoe'"):
-        drafts.rename_files(two.store, "discord-7", "Zoe", "X")
+        change_people.rename_files(two.store, "discord-7", "Zoe", "X")
 
 
 @pytest.mark.parametrize("page", ["```\n# Bob\n```\n\n{}", "\ufeff{}- Bob\n"])
 @pytest.mark.parametrize("title", ["# Bob\n", "Bob\n===\n"])
 def test_the_title_changes_and_nothing_that_looks_like_it(two, page, title):
     two.store.write_file(BOBS, page.format(title))
-    drafts.apply_draft(
-        two.store, drafts.rename_files(two.store, "discord-7", "Bob", "Rob"), "x", dry_run=False
+    change_people.apply_draft(
+        two.store,
+        change_people.rename_files(two.store, "discord-7", "Bob", "Rob"),
+        "x",
+        dry_run=False,
     )
     assert two.read(BOBS).startswith(page.format(title.replace("Bob", "Rob")))
 
@@ -195,8 +201,8 @@ def test_a_split_leaves_what_rests_on_turns_that_are_not_held_here(two):
     text = two.read(ANNAS).replace("honey. <!-- turns 2 -->", "honey. <!-- turns 2; x-1:2 -->")
     two.store.write_file(ANNAS, text)
 
-    change = drafts.split_draft(two.store, "discord-7", said_by(two))
-    drafts.apply_draft(two.store, change, "split", dry_run=False)
+    change = change_people.split_draft(two.store, "discord-7", said_by(two))
+    change_people.apply_draft(two.store, change, "split", dry_run=False)
 
     assert "honey" in two.read(ANNAS)
 
