@@ -446,7 +446,7 @@ def _times_held(
 
 @lru_cache(maxsize=1024)
 def _stems(term: str) -> tuple[str, str] | None:
-    """Return the first and last form of a term in a full-text table; None if it is several words."""
+    """Return the first and last form of a term in a full-text table; None for several words."""
     if term.endswith("*"):
         return (start := term.strip('"*')), f"{start}\U0010ffff"
     with _forms_lock:

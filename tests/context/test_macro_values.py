@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from familiar_cli.base.macros import unknown_macros
-from familiar_cli.context.macro_values import format_time, in_words
+from familiar_cli.context.character import format_time, in_words
 from tests.support.cards import as_json, v2
 from tests.support.world import run
 

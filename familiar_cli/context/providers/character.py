@@ -10,8 +10,13 @@ from msgspec.structs import replace
 
 from familiar_cli.base.errors import UsageError
 from familiar_cli.context.budget import MESSAGE_TOKENS
-from familiar_cli.context.character import PERSONA_MACRO, Character, Macros, numbered_blocks
-from familiar_cli.context.macro_values import TurnValues
+from familiar_cli.context.character import (
+    PERSONA_MACRO,
+    Character,
+    Macros,
+    TurnValues,
+    numbered_blocks,
+)
 from familiar_cli.context.tiers import DEEP, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.memory.layout import CARD_JSON, SELF_DIR
