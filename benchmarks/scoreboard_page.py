@@ -65,6 +65,21 @@ def tables() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def summary() -> str:
+    """Return the figures of the newest result that the page of measurements shows, in Markdown."""
+    name, found = next(iter(newest()["sets"].items()))
+    methods = [*reversed(found["methods"])]
+    whole = [found["methods"][method]["all"] for method in methods]
+    rows = {
+        "sessions with evidence, among the first five (R@5)": [one["r5"] for one in whole],
+        "turns with evidence, among the first ten": [one["turns_r10"] for one in whole],
+        "evidence in 1,000 tokens": [one["evidence"]["1000"] for one in whole],
+        "evidence in 4,000 tokens": [one["evidence"]["4000"] for one in whole],
+    }
+    shown = [[what, *(f"{share:.3f}" for share in shares)] for what, shares in rows.items()]
+    return table([name, *(TITLES.get(method, method) for method in methods)], shown)
+
+
 def overview(found: dict[str, Any]) -> str:
     """Return one row a method, over all kinds."""
     budgets = list(next(iter(found["methods"].values()))["all"]["evidence"])

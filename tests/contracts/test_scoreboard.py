@@ -123,6 +123,7 @@ def test_all_methods_are_measured_over_the_same_questions(tmp_path, monkeypatch)
         assert numbers["kinds"]["single-hop"]["evidence"]["500"] == 1.0
     monkeypatch.setattr(scoreboard_page, "RESULTS", results)
     assert "familiar, words" in scoreboard_page.tables()
+    assert "| evidence in 1,000 tokens | 1.000 |" in scoreboard_page.summary()
     assert ET.fromstring(scoreboard_page.chart()).tag.endswith("svg")
 
 
