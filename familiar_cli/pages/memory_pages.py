@@ -282,7 +282,7 @@ def forgotten_text(report: ForgetReport) -> str:
     lines += [f"deleted  {harmless(path)}" for path in report.files]
     lines += [f"renamed  {harmless(old)} to {harmless(new)}" for old, new in report.renamed.items()]
     lines += [
-        f"changed  {harmless(path)} ({count:,} bytes less)"
+        f"changed  {harmless(path)} ({f'{count:,} bytes less' if count else 'its name'})"
         for path, count in report.changed.items()
     ]
     if any(path.startswith(f"{PENDING_DIR}/") for path in report.changed):
@@ -294,11 +294,15 @@ def forgotten_text(report: ForgetReport) -> str:
         lines += [f"  turn {one.turn}: {_loss_text(one)}" for one in report.to_others]
     if report.quoting:
         numbers = ", ".join(map(str, report.quoting))
-        lines.append(f"Turns of others that name or quote them, and are not changed: {numbers}")
+        lines.append(f"Other turns that may name or quote them, and are not changed: {numbers}")
         lines.append("Add --turn N for each of them whose words should be removed, too.")
     if report.remaining:
-        where = shorten_list((harmless(path) for path in report.remaining), 10)
-        lines.append(f"A word that looks like their name remains in: {where}")
+        lines.append("Lines that keep a word like their name:")
+        lines += [f"  {harmless(place)}" for place in report.remaining]
+        lines.append("Add --line PATH:N for each of them that should go, too.")
+    if report.shared:
+        names = ", ".join(map(harmless, report.shared))
+        lines.append(f"Others are called so, too, so only you can tell who is meant: {names}")
     return "\n".join(lines) + "\n"
 
 

@@ -34,6 +34,7 @@ from familiar_cli.base.files import (
     write_hint,
     write_own,
 )
+from familiar_cli.base.markdown import body_start, split_lines
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.attachments import DIRECTORY, remove_unmentioned
@@ -44,7 +45,8 @@ from familiar_cli.store.history.tombstones import Forgotten, accounts_of, bury_t
 from familiar_cli.store.journal.repository import HUMAN, Repository, translate_errors
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import names_of, slug_in
-from familiar_cli.store.memory.pages.erasing import PageEraser, free_path
+from familiar_cli.store.memory.pages.erasing import PageEraser, free_path, page_items
+from familiar_cli.store.memory.pages.lines import normal_line
 from familiar_cli.store.memory.store.files import MISSING
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.journal_epochs import EpochWriter, memory_orders
@@ -139,10 +141,19 @@ class ForgetRun:
             (self._names if author.slug in self.slugs else others).extend(known)
         self.found = self._find(NameForms.of(self._names, others, self.slugs))
         self._traced = {str(number) for number in self.found.changed}
-        traces = self.found.traces
+        self._lines: tuple[str, ...] = ()  # texts of the lines that the order names
         self.eraser = PageEraser(
-            self.slugs, self._is_cited, self._is_quoted, traces.are_in, self._bare_name
+            self.slugs,
+            self._is_cited,
+            self._is_quoted,
+            self._resembles,
+            self._bare_name,
+            order.names_line,
         )
+        if order.lines:
+            items = (item for path, text in self._pages() for item in page_items(text))
+            lines = (normal_line("".join(item)) for item in items)
+            self._lines = tuple(filter(order.names_line, lines))
 
     def _find(self, names: NameForms) -> Forgotten:
         memory = self._place.memory
@@ -158,6 +169,20 @@ class ForgetRun:
 
     def _is_cited(self, instance: str, number: int) -> bool:
         return TurnName(instance or self._place.instance.began, number) in self.found.names
+
+    def _pages(self) -> Iterator[tuple[str, str]]:
+        """Yield the path and the text of each page."""
+        for entry in self._place.memory.walk("", missing_ok=True).files:
+            with suppress(FamiliarError):
+                if entry.rel_path.lower().endswith(layout.SUFFIXES):
+                    content = self._place.memory.read_bytes(entry.rel_path)
+                    yield entry.rel_path, content.decode(errors="replace")
+
+    def _resembles(self, text: str) -> bool:
+        if self.found.traces.are_in(text):
+            return True
+        words = f" {normal_line(text)} " if self._lines else ""
+        return any(f" {line} " in words for line in self._lines)
 
     def _is_quoted(self, text: str) -> bool:
         return self.found.traces.is_named_in(text) or self.found.traces.is_quoted_in(text)
@@ -188,20 +213,31 @@ class ForgetRun:
                     result[entry.rel_path] = (before, after)
         return result
 
-    def remaining(self) -> list[str]:
-        """List the files of memory that still have a word like their name afterwards."""
-        names = self.found.traces.names
-        changes = self.changes()
-        items: list[str] = []
-        for entry in self._place.memory.walk("", missing_ok=True).files:
-            _, after = changes.get(entry.rel_path, (b"", b"-"))
-            with suppress(FamiliarError):
-                if after is not None and entry.rel_path.endswith(".md"):
-                    if entry.rel_path not in changes:
-                        after = self._place.memory.read_bytes(entry.rel_path)
-                    if names.may_be_in(after.decode(errors="replace")):
-                        items.append(entry.rel_path)
-        return items
+    def remaining(self, gone: Collection[str], *, afterwards: bool) -> Iterator[str]:
+        """Yield, as `path:line`, the lines that keep a word like their name.
+
+        Args:
+            gone: Pages that are deleted.
+            afterwards: Give the place that a line has without the removed ones.
+        """
+        for path, text in self._pages():
+            if path in gone:
+                continue
+            place = self.new_names.get(path, path) if afterwards else path
+            removed, start, body = 0, 0, body_start(text) if slug_in(path) else 0
+            for number, item, is_kept in self.eraser.items(path, text):
+                lines = split_lines(item)
+                is_title = slug_in(path) and (start < body or item.startswith("# "))
+                start += len(item)
+                if not is_kept:
+                    removed += len(lines)
+                elif not is_title and self.may_name(item):
+                    at = next((n for n, line in enumerate(lines) if self.may_name(line)), 0)
+                    yield f"{place}:{number + at - removed * afterwards}"
+
+    def may_name(self, text: str) -> bool:
+        """Tell whether a text has a word like a name of theirs, whoever is meant."""
+        return self.found.traces.names.may_be_in(text)
 
     def settings(self) -> dict[Path, str]:
         """Return the settings and jobs that name the person, without these.
@@ -209,10 +245,9 @@ class ForgetRun:
         Raises:
             ConfigError: One of the files is damaged.
         """
-        paths = self._place.paths
         renamed = self._renamed_channels()
         result: dict[Path, str] = {}
-        for path in (paths.jobs, paths.config, *sorted(paths.channels.glob("*.toml"))):
+        for path in self.settings_files():
             before = read_text(path)
             parse(before, path)
             document = tomlkit.parse(before)
@@ -224,6 +259,11 @@ class ForgetRun:
             if after != before or path in renamed:
                 result[path] = after
         return result
+
+    def settings_files(self) -> list[Path]:
+        """List the files of settings and jobs."""
+        paths = self._place.paths
+        return [paths.jobs, paths.config, *sorted(paths.channels.glob("*.toml"))]
 
     def _renamed_channels(self) -> dict[Path, Path]:
         """Return the settings files of channels that lose their name, with their new paths."""

@@ -286,3 +286,27 @@ def test_what_the_owner_says_in_their_room_stays(root) -> None:
         channels = [one.channel_id for one in history.channels()]
         turns = [turn for one in channels for turn in history.recent(one, 99, viewer=OWNER)]
     assert "I baked bread" in [turn.content for turn in turns]
+
+
+def test_a_namesake_hides_nothing_of_whom_is_forgotten(root) -> None:
+    say(root, "666", NAME, "Good evening", CATCHPHRASE)
+    say(root, "100", "Guest 0", f"{NAME} has a wimbleyarn", f"So {NAME} has one?")
+    topics = root / "memory" / "topics"
+    (topics / "mill.md").write_text(
+        f"# Mill\n\n- It is old.\n- {NAME} keeps bees\n  at the mill.\n"
+    )
+    (topics / "bare.md").write_text("# Bare\n\n- see [her](../people/discord-555.md)\n")
+    (reply, said) = (max(replies(root)), max(replies(root)) - 1)
+    told = data("people", "forget", "discord:555", "--dry-run")
+    assert [told["shared"], told["to_others"]] == [[NAME], []]
+    assert {said, reply} <= {*told["quoting"]}
+    assert "topics/mill.md:4" in told["remaining"]
+    assert "topics/bare.md" in told["files"]
+    also = [f"--line={place}" for place in told["remaining"] if place.startswith("topics")]
+    also += [f"--turn={number}" for number in (said, reply)]
+    assert run("people", "forget", "discord:555", "--yes", *also).exit_code == 0
+    assert (topics / "mill.md").read_text() == "# Mill\n\n- It is old.\n"
+    with closing(Repo(str(root / "journal.git"))) as repo:
+        contents = [repo[id_].as_raw_string() for id_ in repo.object_store]
+    assert not any(b"keeps bees" in content for content in contents)
+    assert reply not in replies(root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,13 @@ from msgspec import Struct
 from familiar_cli.actions.people.people import find_person
 from familiar_cli.base.config.home import FamiliarPaths, list_familiars
 from familiar_cli.base.config.settings import read_text
-from familiar_cli.base.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.base.errors import (
+    ConflictError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
 from familiar_cli.base.files import read_plain, write_whole
 from familiar_cli.base.text import bare_lines, typed
 from familiar_cli.base.times.clock import iso
@@ -25,8 +31,10 @@ from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.history.tombstones import accounts_of
-from familiar_cli.store.memory.aliases import main_account
-from familiar_cli.store.memory.layout import PENDING_DIR, people_path
+from familiar_cli.store.memory.aliases import main_account, slug_in
+from familiar_cli.store.memory.layout import PENDING_DIR, is_page, people_path
+from familiar_cli.store.memory.pages.erasing import page_items
+from familiar_cli.store.memory.pages.lines import normal_line
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.sync.forget_orders import ForgetRun, carry_out_known_orders, people_pages
 
@@ -70,8 +78,9 @@ class ForgetReport(Struct, frozen=True):
         files: Memory files that are deleted.
         changed: Memory files that lose lines, with the bytes removed from each.
         records: Traces, records of passes and the like that are deleted.
-        quoting: Other people's turns that name or quote them, for a person to decide on.
-        remaining: Memory files that keep a word like their name.
+        quoting: Other turns that quote them, or name them or a namesake, for a person to decide on.
+        remaining: Lines of memory that keep a word like their name, as `path:line`.
+        shared: Their names, or words of these, that others have as well.
         renamed: Memory files that lose a name, with their new path.
         order: The order that is synced with the memory; empty for a dry run.
         dry_run: Nothing was changed.
@@ -86,6 +95,7 @@ class ForgetReport(Struct, frozen=True):
     quoting: tuple[int, ...]
     to_others: tuple[WordLoss, ...] = ()
     remaining: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     renamed: dict[str, str] = {}
     order: str = ""
     dry_run: bool = False
@@ -111,21 +121,54 @@ def _accounts(familiar: Familiar, person: str) -> list[Author]:
 def _report_of(familiar: Familiar, forgetting: ForgetRun, *, dry_run: bool) -> ForgetReport:
     """Report what is erased."""
     changes, settings = forgetting.changes(), forgetting.settings()
+    gone = {path for path, (_, after) in changes.items() if after is None}
+    gone -= forgetting.new_names.keys()
     return ForgetReport(
         len(forgetting.found.said),
         len(forgetting.found.replies),
-        tuple(p for p, (_, a) in changes.items() if a is None and p not in forgetting.new_names),
+        tuple(path for path in changes if path in gone),
         {p: len(b) - len(a) for p, (b, a) in changes.items() if a is not None and b}
         | {path.name: len(read_text(path)) - len(s) for path, s in settings.items()},
         len(forgetting.records()),
         forgetting.found.quoted,
         tuple(_word_losses(familiar, forgetting, dry_run=dry_run)),
-        tuple(forgetting.remaining()),
+        tuple(forgetting.remaining(gone, afterwards=not dry_run)),
+        tuple(sorted(forgetting.found.traces.names.shared)),
         forgetting.new_names,
         "" if dry_run else forgetting.order.id,
         dry_run,
-        (*_remaining_copies(familiar, forgetting), *NOT_COVERED),
+        (
+            *_remaining_names(familiar, forgetting, changes, settings),
+            *_remaining_copies(familiar, forgetting),
+            *NOT_COVERED,
+        ),
     )
+
+
+def _remaining_names(
+    familiar: Familiar,
+    forgetting: ForgetRun,
+    changes: Mapping[str, tuple[bytes, bytes | None]],
+    settings: Mapping[Path, str],
+) -> Iterator[str]:
+    """Yield what keeps a word like their name outside the lines of pages."""
+    files = familiar.memory.walk("", hidden=True, missing_ok=True).files
+    stored = [entry.rel_path for entry in files if entry.rel_path not in changes]
+    stored += [path for path, (_, after) in changes.items() if after is not None]
+    for path in stored:
+        if forgetting.may_name(path) and not slug_in(path):
+            yield f"the name of {typed(path)}: `familiar memory mv` changes it"
+        if path.startswith(f"{PENDING_DIR}/"):
+            content = changes[path][1] if path in changes else familiar.memory.read_bytes(path)
+            if content and forgetting.may_name(content.decode(errors="replace")):
+                yield f"a plan that may name them: `familiar review show {Path(path).stem}`"
+    for file in forgetting.settings_files():
+        for number, line in enumerate(settings.get(file, read_text(file)).split("\n"), 1):
+            if forgetting.may_name(line):
+                yield f"settings that may name them: line {number} of {typed(str(file))}"
+    names = {one.channel_id for one in familiar.history.channels()} - {*forgetting.found.channels}
+    for name in sorted(filter(forgetting.may_name, names)):
+        yield f"the channel {name!r}, whose name may be theirs"
 
 
 def _remaining_copies(familiar: Familiar, forgetting: ForgetRun) -> Iterator[str]:
@@ -161,17 +204,24 @@ def _word_losses(familiar: Familiar, forgetting: ForgetRun, *, dry_run: bool) ->
 
 
 def forget_person(
-    familiar: Familiar, person: str, *, turns: Sequence[str] = (), dry_run: bool = False
+    familiar: Familiar,
+    person: str,
+    *,
+    turns: Sequence[str] = (),
+    lines: Sequence[str] = (),
+    dry_run: bool = False,
 ) -> ForgetReport:
     """Forget a person on this machine, and order it on all others.
 
     Args:
         person: The person: a slug, `PLATFORM:ID` or a name.
         turns: Other people's turns that lose their text as well, by number or `INSTANCE:NUMBER`.
+        lines: Lines of memory that go as well, as `PATH:NUMBER`.
         dry_run: Report what would be erased, and change nothing.
 
     Raises:
-        NotFoundError: Nobody has this name, or there is no such turn.
+        NotFoundError: Nobody has this name, or there is no such turn or line.
+        UsageError: A line is blank, or not given as `PATH:NUMBER`.
         RefusedError: It is an owner.
         FamiliarError: Something cannot be written; running the command again continues.
     """
@@ -189,7 +239,9 @@ def forget_person(
         name if ":" in name else f"{familiar.instance.id}:{number}"
         for number, name in familiar.turn_names(others).items()
     ]
-    forgetting = ForgetRun(familiar.forget_place, ForgetOrder.for_accounts(accounts, names))
+    texts = [_line_text(familiar, place) for place in lines]
+    order = ForgetOrder.for_accounts(accounts, names, texts)
+    forgetting = ForgetRun(familiar.forget_place, order)
     is_known = any(o.covers(a) for o in orders_of(familiar.history) for a in accounts)
     if not (forgetting.found.turns or forgetting.changes() or is_known):
         raise NotFoundError(
@@ -201,6 +253,27 @@ def forget_person(
         forgetting.carry_out()
         carry_out_known_orders(familiar.forget_place, accounts)
     return report
+
+
+def _line_text(familiar: Familiar, place: str) -> str:
+    """Return the normalized text of the item to which a line belongs."""
+    path, _, number = place.rpartition(":")
+    if not (path and number.isdecimal()):
+        raise UsageError(
+            f"{place!r} is not a line of memory; nothing was changed",
+            hint="Write it as in the report: --line topics/mill.md:2",
+        )
+    left = int(number)
+    for lines in page_items(familiar.memory.read_file(path)):
+        if 0 < left <= len(lines):
+            if text := normal_line("".join(lines)):
+                return text
+            raise UsageError(f"The line {place!r} has no words; nothing was changed")
+        left -= len(lines)
+    raise NotFoundError(
+        f"{path!r} has no line {number}; nothing was changed",
+        hint=f"`familiar memory cat {typed(path)}` shows it.",
+    )
 
 
 def carry_out_order(familiar: Familiar, order: ForgetOrder, built_on: Collection[str] = ()) -> None:
@@ -247,12 +320,15 @@ def export_person(
     lines: list[str] = []
     private: list[str] = []
     files = 0
-    for rel_path, (before, after) in changes.items():
+    for rel_path, (before, made) in changes.items():
         if rel_path.startswith(f"{PENDING_DIR}/"):  # proposed only, and about others, too
             continue
         content = before.decode(errors="replace")
         seen = visible_in(content, viewer, rel_path)
-        if after is None and seen.strip():
+        new = forgetting.new_names.get(rel_path)
+        after = changes[new][1] if new else made
+        is_own = forgetting.eraser.drops(rel_path) or (after is None and not is_page(rel_path))
+        if is_own and seen.strip():
             files += 1
             place = target / "memory" / rel_path
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -260,7 +336,7 @@ def export_person(
         kept = set(bare_lines((after or b"").decode(errors="replace")))
         gone = [line for line in bare_lines(content) if line.strip() and line not in kept]
         parts = set(bare_lines(seen))
-        if after is not None and (shown := [line for line in gone if line in parts]):
+        if not is_own and (shown := [line for line in gone if line in parts]):
             lines += [f"## {rel_path}", "", *shown, ""]
         if hidden := [line for line in gone if line not in parts]:
             private += [f"## {rel_path}", "", *hidden, ""]

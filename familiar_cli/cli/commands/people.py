@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -233,6 +234,7 @@ def forget(
     person: Person,
     *,
     turn: list[str] | None = None,
+    line: list[str] | None = None,
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes")] = False,
 ) -> None:
@@ -247,6 +249,7 @@ def forget(
 
     Args:
         turn (N): Turn of somebody else that loses its words, too; repeatable.
+        line (PATH:N): Line of memory that is removed, too, such as topics/mill.md:2; repeatable.
         yes: Do not ask. This cannot be undone.
     """
     from familiar_cli.actions.people.forget import forget_person
@@ -254,7 +257,8 @@ def forget(
 
     out = base.output(ctx)
     with base.familiar_of(ctx) as familiar:
-        report = forget_person(familiar, person, turns=turn or (), dry_run=True)
+        forget_them = partial(forget_person, familiar, person, turns=turn or (), lines=line or ())
+        report = forget_them(dry_run=True)
         if not dry_run:
             if not yes and not out.as_json and sys.stdin.isatty():
                 from familiar_cli.cli.terminal.prompts import ask_yes
@@ -266,7 +270,7 @@ def forget(
                     "Forgetting cannot be undone, so it must be confirmed; nothing was changed",
                     hint="Preview it: `familiar people forget PERSON --dry-run`. Then add --yes.",
                 )
-            report = forget_person(familiar, person, turns=turn or ())
+            report = forget_them()
     out.answer(report, forgotten_text(report))
     out.note(*(f"Not covered: {what}." for what in report.not_covered))
 

@@ -29,6 +29,7 @@ _ORDER: Final = "forget:"  # prefix of an order's id in `sync_state`
 _LOST: Final = "forgotten-words:"  # prefix of the keyed hash of forgotten words
 _LINE: Final = (
     r"([0-9a-f]{12}) ([0-9a-f]{32}) ([0-9a-f]{64}(?:,[0-9a-f]{64})*)((?: [a-z0-9-]+:[0-9]{1,16})*)"
+    r"((?: [0-9a-f]{64})*)"
 )
 _TELLING_CHARS: Final = 20  # minimum words to recognise a line, whoever it is attributed to
 
@@ -41,21 +42,26 @@ class ForgetOrder(Struct, frozen=True):
         key: The secret key of its hashes, in hexadecimal.
         people: A keyed hash of each account.
         turns: Turns of other people that lose their words too, as `instance:number`.
+        lines: A keyed hash of each line of memory that goes, whomever it names.
     """
 
     id: str
     key: str
     people: frozenset[str]
     turns: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
 
     @classmethod
-    def for_accounts(cls, accounts: Iterable[Author], turns: Iterable[str] = ()) -> ForgetOrder:
-        """Create an order for all accounts of one person."""
+    def for_accounts(
+        cls, accounts: Iterable[Author], turns: Iterable[str] = (), lines: Iterable[str] = ()
+    ) -> ForgetOrder:
+        """Create an order for all accounts of one person; `lines` are normalized."""
         import secrets  # noqa: PLC0415  # starting is quicker without it
 
         order = cls(secrets.token_hex(6), secrets.token_hex(16), frozenset())
         people = frozenset(map(order.account_hash, accounts))
-        return cls(order.id, order.key, people, tuple(sorted(turns)))
+        hashes = tuple(sorted(map(order.keyed_hash, lines)))
+        return cls(order.id, order.key, people, tuple(sorted(turns)), hashes)
 
     @classmethod
     def from_line(cls, line: str) -> ForgetOrder:
@@ -67,11 +73,13 @@ class ForgetOrder(Struct, frozen=True):
         match = re.fullmatch(_LINE, line.strip())
         if not match:
             raise BadInputError("A request to forget a person is invalid; nothing was changed")
-        return cls(match[1], match[2], frozenset(match[3].split(",")), tuple(match[4].split()))
+        people, *others = frozenset(match[3].split(",")), match[4].split(), match[5].split()
+        return cls(match[1], match[2], people, *map(tuple, others))
 
     def to_line(self) -> str:
         """Encode the order as one line, for storage and synchronisation."""
-        return " ".join((self.id, self.key, ",".join(sorted(self.people)), *self.turns))
+        people = ",".join(sorted(self.people))
+        return " ".join((self.id, self.key, people, *self.turns, *self.lines))
 
     @property
     def pseudonym(self) -> Author:
@@ -101,6 +109,10 @@ class ForgetOrder(Struct, frozen=True):
     def covers(self, author: Author | None) -> bool:
         """Tell whether an author is to be forgotten."""
         return author is not None and self.account_hash(author) in self.people
+
+    def names_line(self, line: str) -> bool:
+        """Tell whether a normalized line of memory is to be forgotten, whomever it names."""
+        return bool(self.lines) and self.keyed_hash(line) in self.lines
 
 
 def read_orders(connection: sqlite3.Connection) -> tuple[ForgetOrder, ...]:

@@ -54,11 +54,13 @@ class NameForms(Struct, frozen=True, dict=True):
         whole: Names that are nothing else, folded, as sequences of words.
         parts: Words of longer names, as long as nobody uses them in small letters.
         ordinary: Names that are ordinary words, too, as they are written.
+        shared: Names, and words of names, that others have as well.
     """
 
     whole: frozenset[tuple[str, ...]] = frozenset()
     parts: frozenset[str] = frozenset()
     ordinary: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -74,25 +76,31 @@ class NameForms(Struct, frozen=True, dict=True):
         from familiar_cli.store.memory.mentions import common_words  # noqa: PLC0415  # rarely needed
 
         others = {tuple(words_of(name)) for name in taken}
-        known = {word for name in others for word in name} | common_words()
+        known = {word for name in others for word in name}
         whole = {tuple(words_of(slug)) for slug in slugs}
         parts: set[str] = set()
         ordinary: set[str] = set()
+        shared: set[str] = set()
         for name in names:
             words = tuple(words_of(name))
             text = "".join(words)
-            if not words or words in others or (text.isdecimal() and len(text) < _LEAST_DIGITS):
+            if not words or (text.isdecimal() and len(text) < _LEAST_DIGITS):
                 continue
-            if _is_cased(text) and (len(text) < _LEAST_CHARS or text in common_words()):
+            if words in others:
+                shared.add(name.strip())
+            elif _is_cased(text) and (len(text) < _LEAST_CHARS or text in common_words()):
                 ordinary.add(name.strip()[:1].upper() + name.strip()[1:])
             elif len(text) > 1:
                 whole.add(words)
             parts.update(
                 word
                 for word in (words if len(words) > 1 else ())
-                if len(word) >= _LEAST_PART_CHARS and word.isalpha() and word not in known
+                if len(word) >= _LEAST_PART_CHARS and word.isalpha()
             )
-        return cls(frozenset(whole), frozenset(parts), frozenset(ordinary))
+        parts -= common_words()
+        shared |= parts & known
+        plain, bare = frozenset(whole), frozenset(parts - known)
+        return cls(plain, bare, frozenset(ordinary), frozenset(shared))
 
     def without_ordinary(self, text: str) -> NameForms:
         """Return the forms without the parts that a text uses as ordinary words."""
@@ -122,8 +130,14 @@ class NameForms(Struct, frozen=True, dict=True):
         small = {fold(name) for name in self.ordinary}
         names = (word for word in _WORD.findall(text) if not word.islower())
         return (
-            any(fold(word) in small for word in names) or next(self.places(text), None) is not None
+            any(fold(word) in small for word in names)
+            or next(self.places(text), None) is not None
+            or (self._namesakes is not None and self._namesakes.may_be_in(text))
         )
+
+    @cached_property
+    def _namesakes(self) -> NameForms | None:
+        return NameForms.of(self.shared) if self.shared else None
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:

@@ -67,7 +67,7 @@ class Forgotten(Struct, frozen=True):
         said: Their own turns.
         replies: The familiar's turns that reply to them.
         to_others: What its replies to others lose, by turn: only a name or a quotation.
-        quoted: Turns of others that name or quote them, left for a person to decide on.
+        quoted: Other turns that quote them, or name them or a namesake: a person decides on these.
         channels: New name of each channel in which nobody else spoke, or that has their name.
         names: Shared ids of all turns that lose their words.
         traces: Evidence by which their words are recognised.
@@ -218,15 +218,16 @@ def _read_traces(
 def _others_affected(
     connection: sqlite3.Connection, without: AbstractSet[int], traces: Traces
 ) -> tuple[list[int], dict[int, tuple[Loss, ...]]]:
-    """Return others' turns that name or quote somebody, and what replies to others lose."""
+    """Return other turns that may name or quote somebody, and what replies to others lose."""
     quoted: list[int] = []
     replies: dict[int, tuple[Loss, ...]] = {}
     for turn_id, role, content in _other_turns(connection, without):
-        if losses := tuple(traces.losses(content)):
-            if role == "assistant":
-                replies[turn_id] = losses
-            else:
-                quoted.append(turn_id)
+        losses, kept = tuple(traces.losses(content)), content
+        if losses and role == "assistant":
+            replies[turn_id] = losses
+            losses, kept = (), traces.redacted(content)
+        if losses or traces.names.may_be_in(kept):
+            quoted.append(turn_id)
     return quoted, replies
 
 

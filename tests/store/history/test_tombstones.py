@@ -37,7 +37,7 @@ def test_turns_of_others_stay_byte_for_byte(tmp_path_factory, said) -> None:
 
 
 def test_an_order_names_nobody_and_survives_its_journey() -> None:
-    order = ForgetOrder.for_accounts(PEOPLE[:1], ["laptop-7f3a:12"])
+    order = ForgetOrder.for_accounts(PEOPLE[:1], ["laptop-7f3a:12"], ["a line", "another"])
     assert ForgetOrder.from_line(order.to_line()) == order
     assert order.covers(PEOPLE[0])
     assert not order.covers(PEOPLE[1])

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Container, Iterator
 from functools import cached_property
-from itertools import chain, count
+from itertools import accumulate, chain, count
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from familiar_cli.base.markdown import body_start, split_lines
 from familiar_cli.base.text import fold
 from familiar_cli.base.who.visibility import person_scope
 from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.pages.lines import citations_in
+from familiar_cli.store.memory.pages.lines import citations_in, normal_line, without_references
 from familiar_cli.store.memory.pages.visible_lines import owned_lines
 
 _ARCHIVES: Final = frozenset(
@@ -46,6 +46,7 @@ class PageEraser(Struct, frozen=True, dict=True):
         names: Tells whether a text names or quotes them.
         resembles: Tells whether a text names or quotes them, or uses a word only they used.
         bare_name: Returns the name of a file or directory without theirs.
+        ordered: Tells whether a normalized line is to be forgotten, whomever it names.
         channels: Channels in which nobody else spoke.
     """
 
@@ -54,6 +55,7 @@ class PageEraser(Struct, frozen=True, dict=True):
     names: Callable[[str], bool]
     resembles: Callable[[str], bool]
     bare_name: Callable[[str], str] = str
+    ordered: Callable[[str], bool] = bool
     channels: Collection[str] = ()
 
     @cached_property
@@ -81,8 +83,11 @@ class PageEraser(Struct, frozen=True, dict=True):
             text = content.decode()
         except UnicodeDecodeError:
             return content
-        if rel_path.endswith(".md"):
+        if rel_path.lower().endswith(layout.SUFFIXES):
             kept = "".join(self._kept_blocks(rel_path, text))
+            is_fixed = rel_path in layout.STANDARD_NAMES or _directory(rel_path) in _OF_THE_FAMILIAR
+            if kept != text and not (is_fixed or _has_words(kept)):
+                return None
             return content if kept == text else kept.encode()
         if rel_path.startswith(f"{layout.PENDING_DIR}/"):
             return self._cleaned_plan(text)
@@ -115,7 +120,7 @@ class PageEraser(Struct, frozen=True, dict=True):
         path = file["rel_path"]
         if self.drops(path):
             return None
-        if not path.endswith(".md"):
+        if not path.lower().endswith(layout.SUFFIXES):
             return None if self.mentions(f"{file['before']}{file['after']}") else file
         texts = {side: file[side] for side in ("before", "after") if file[side] is not None}
         kept = {side: "".join(self._kept_blocks(path, text)) for side, text in texts.items()}
@@ -126,31 +131,28 @@ class PageEraser(Struct, frozen=True, dict=True):
         """Tell whether other text, such as a commit message, is about them."""
         return any(slug in text for slug in self.slugs) or self.resembles(text)
 
-    def _kept_blocks(self, rel_path: str, text: str) -> Iterator[str]:
+    def items(self, rel_path: str, text: str) -> Iterator[tuple[int, str, bool]]:
+        """Yield each item of a page with the number of its first line, and whether it stays."""
         owners = {line.start: scopes for line, scopes in owned_lines(text, rel_path)}
-        start, body = 0, body_start(text)
-        block: list[str] = []
-        is_private = False
-        for line in split_lines(text):
-            is_new = start <= body or _BEGINS.match(line) or not line.strip()
-            if block and (is_new or not block[-1].strip()):
-                if not (is_private or self._is_theirs(rel_path, "".join(block))):
-                    yield "".join(block)
-                block, is_private = [], False
-            block.append(line)
-            is_private = is_private or not self._private.isdisjoint(owners.get(start, ()))
-            start += len(line)
-        if block and not (is_private or self._is_theirs(rel_path, "".join(block))):
-            yield "".join(block)
+        start, number = 0, 1
+        for lines in page_items(text):
+            *starts, end = accumulate(map(len, lines), initial=start)
+            is_private = any(not self._private.isdisjoint(owners.get(at, ())) for at in starts)
+            item = "".join(lines)
+            yield number, item, not (is_private or self._is_theirs(rel_path, item))
+            start, number = end, number + len(lines)
+
+    def _kept_blocks(self, rel_path: str, text: str) -> Iterator[str]:
+        return (item for _, item, is_kept in self.items(rel_path, text) if is_kept)
 
     def _is_theirs(self, rel_path: str, block: str) -> bool:
         """Tell whether an item is based on them, or names or quotes them."""
-        if not block.strip():
-            return False
+        if not block.strip() or self.ordered(normal_line(block)):
+            return bool(block.strip())
         citations = citations_in(block)
         if citations and all(self.cites(one.instance, n) for one in citations for n in one.ids):
             return True
-        directory = rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/").partition("/")[0]
+        directory = _directory(rel_path)
         if any(re.search(rf"(?<![\w-]){re.escape(slug)}(?![\w-])", block) for slug in self.slugs):
             return True
         if directory in _OF_THE_FAMILIAR:
@@ -158,6 +160,32 @@ class PageEraser(Struct, frozen=True, dict=True):
         if citations or directory in _ARCHIVES:
             return self.resembles(block)
         return self.names(block)
+
+
+def _directory(rel_path: str) -> str:
+    """Return the first directory of a path, or of the one whose other version it is."""
+    return rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/").partition("/")[0]
+
+
+def page_items(text: str) -> Iterator[list[str]]:
+    """Yield the lines of each item of a page, which stay or go together."""
+    start, body = 0, body_start(text)
+    item: list[str] = []
+    for line in split_lines(text):
+        is_new = start <= body or _BEGINS.match(line) or not line.strip()
+        if item and (is_new or not item[-1].strip()):
+            yield item
+            item = []
+        item.append(line)
+        start += len(line)
+    if item:
+        yield item
+
+
+def _has_words(text: str) -> bool:
+    """Tell whether a page has anything but its record, headings and citations."""
+    lines = split_lines(without_references(text[body_start(text) :]))
+    return any(line.strip() and not line.startswith("#") for line in lines)
 
 
 def _changes_words(after: str, before: str = "") -> bool:
