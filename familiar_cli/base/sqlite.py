@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +27,7 @@ from familiar_cli.base.files import (
 )
 
 _PRIMARY: Final = 0xFF  # the primary code is the low byte of an extended result code
-_VALUES: Final = 500  # parameters per statement; SQLite may be built with a limit of 999
+_VALUES: Final = 512  # parameters per statement; SQLite may be built with a limit of 999
 
 
 class Fault(Enum):
@@ -202,9 +203,19 @@ def rows_among(
     wanted = list(values)
     batches = (wanted[start : start + _VALUES] for start in range(0, len(wanted), _VALUES))
     return chain.from_iterable(
-        connection.execute(f"{select} ({','.join('?' * len(some))})", (*before, *some))
+        connection.execute(f"{select} {_marks(len(some))}", (*before, *_filled(some)))
         for some in batches
     )
+
+
+def _filled(values: list[Any]) -> list[Any]:
+    """Repeat the last value up to a power of two, so that SQLite has read the statement before."""
+    return values + values[-1:] * ((1 << (len(values) - 1).bit_length()) - len(values))
+
+
+@lru_cache
+def _marks(count: int) -> str:
+    return f"({','.join('?' * (1 << (count - 1).bit_length()))})"
 
 
 def copy_into_memory(source: sqlite3.Connection) -> sqlite3.Connection:

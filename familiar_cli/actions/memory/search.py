@@ -21,7 +21,7 @@ from familiar_cli.store.history.selection import TurnFilter
 from familiar_cli.store.memory.layout import LORE_DIR, told_path
 from familiar_cli.store.memory.pages.lines import shown_between, turn_ids
 from familiar_cli.store.memory.pages.visible_lines import numbered_text, private_spans
-from familiar_cli.store.search.rank import scores_of_turns
+from familiar_cli.store.search.rank import scores_of_turns, session_of
 from familiar_cli.store.search.types import EmbedderError, Hit, SearchOptions, SearchResult
 
 if TYPE_CHECKING:
@@ -235,7 +235,8 @@ def search_past(
             return framed(familiar.name)
         return labels.of(turn.author) if turn.author else "Somebody"
 
-    scores = scores_of_turns(turns, query, speaker=speaker, zone=familiar.zone)
+    sessions = [session_of(one.turn, familiar.zone) for one in turns]
+    scores = scores_of_turns(turns, query, sessions, speaker=speaker, zone=familiar.zone)
     hits = [
         PastHit(
             (one.turn.id, one.turn.id),

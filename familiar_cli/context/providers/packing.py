@@ -417,8 +417,10 @@ def _in_turn(
 
 def _parts_of(piece: Excerpt, query: str) -> list[Excerpt]:
     """Split a long turn into parts, the best with its score; a piece that is not long stays."""
+    if not piece.is_turn or len(piece.text) - piece.lead <= PART_BYTES // 2:  # four bytes at most
+        return [piece]
     words = piece.text[piece.lead :]
-    if not piece.is_turn or _size(words) <= 2 * PART_BYTES:
+    if _size(words) <= 2 * PART_BYTES:
         return [piece]
     spans = [(a, b) for a, b in _part_spans(words) if words[a:b].strip()]
     fit = fts.matching_words([words[a:b] for a, b in spans], query)

@@ -6,7 +6,7 @@ Turns of one channel and one part of a day are one source, so that they stay tog
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, tzinfo
+from datetime import tzinfo
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.context.providers.packing import Excerpt, PackedSource, Passage, PieceSource
 from familiar_cli.store.search import who_when
 from familiar_cli.store.search.hits import query_coverage
-from familiar_cli.store.search.rank import scores_of_turns
+from familiar_cli.store.search.rank import scores_of_turns, session_of
 from familiar_cli.store.search.types import EmbedderError
 from familiar_cli.store.search.weights import WEIGHTS
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.search.finding import Finder
+    from familiar_cli.store.search.rank import Session
     from familiar_cli.store.search.turn_vectors import NearTurns
 
 MOST_TURNS: Final = 150
@@ -53,6 +54,7 @@ class Recall(Struct, frozen=True):
         asked: The kind of question that they answer.
         why: Why a given turn was not found.
         missed: There was no time to search.
+        strength: Returns the strength of a piece; see `Passage`.
     """
 
     pieces: tuple[Excerpt, ...] = ()
@@ -63,6 +65,7 @@ class Recall(Struct, frozen=True):
     asked: who_when.QuestionKind = who_when.QuestionKind()  # frozen
     why: Callable[[int], str | None] = lambda _: None
     missed: bool = False
+    strength: Callable[[int], float] = lambda _: 0.0
 
     def source_of(self, turn_id: int) -> str | None:
         """Return the source that holds a turn; None if it was not found."""
@@ -71,8 +74,9 @@ class Recall(Struct, frozen=True):
     def passage(self, packed: PackedSource) -> Passage:
         """Return the packed part of a conversation as a passage."""
         turns = [turn for piece in packed.pieces for turn in piece.turns]
+        strength, origin = self.strength(packed.best.start), packed.source.origin
         span = (min(turns), max(turns))
-        return replace(packed.passage(), turns=span, origin=packed.source.origin)
+        return replace(packed.passage(), strength=strength, turns=span, origin=origin)
 
 
 class Recaller(Struct, frozen=True):
@@ -134,8 +138,11 @@ class Recaller(Struct, frozen=True):
         made = _Pieces(
             query, framed(self.name), shown, cache(labels.of), somebody[:1].upper() + somebody[1:]
         )
-        scores = scores_of_turns(recollection.turns, query, speaker=made.speaker, zone=self.zone)
         turns = list(recollection.turns)
+        sessions = {one.turn.id: session_of(one.turn, self.zone) for one in turns}
+        scores = scores_of_turns(
+            turns, query, list(sessions.values()), speaker=made.speaker, zone=self.zone
+        )
         if is_wide:
             scores = who_when.spread_scores(turns, scores)
         elif "latest" in kind.kinds:
@@ -145,28 +152,27 @@ class Recaller(Struct, frozen=True):
         if not is_wide:
             wishes = self._wishes(request, query, near, shown)
             turns, scores = _with_wishes(turns, scores, wishes)
-        sources: dict[str, PieceSource] = {}
+        sources: dict[Session, PieceSource] = {}
         called = cache(self.label)  # most turns are of one channel
         pieces = []
         for found_turn, score in zip(turns, scores, strict=True):
-            one = self._complement(found_turn, request)
+            one = self._complement(found_turn, request) if request.beside else found_turn
             if one and is_wide:
                 one = replace(one, before=None)
             if one and one.turn.content.strip():
-                local = to_zone(one.turn.at, self.zone)
-                day = local.date(), local.hour // 6
-                key = f"past:{one.turn.channel_id}:{day[0]}-{day[1]}"
-                if key not in sources:
-                    sources[key] = self._source(key, one.turn.channel_id, day, request, called)
-                pieces.append(made.of(one, key, score))
+                session = sessions.get(one.turn.id) or session_of(one.turn, self.zone)
+                if session not in sources:
+                    sources[session] = self._source(session, request, called)
+                pieces.append(made.of(one, sources[session].key, score))
         return Recall(
             tuple(pieces),
-            sources,
+            {source.key: source for source in sources.values()},
             max(recollection.unread - len(shown), 0),  # the newest turns are in the prompt anyway
             self.finder.turns_without_vector(near) if by_meaning else 0,
             near is not None,
             kind,
             lambda turn: self._why(turn, request),
+            strength=made.strength,
         )
 
     def _complement(self, result: RecallHit, request: ContextRequest) -> RecallHit | None:
@@ -176,8 +182,6 @@ class Recaller(Struct, frozen=True):
         """
         from familiar_cli.store.history.selection import turns_around  # noqa: PLC0415  # loads sqlite3
 
-        if request.beside is None:
-            return result
         turn, before = result.turn, result.before
         if turn.role == "user" and turn.content.rstrip().endswith(_ASKING):
             reply = turns_around(self.history, turn, 0, 1, viewer=request.viewer)[-1].turn
@@ -225,20 +229,15 @@ class Recaller(Struct, frozen=True):
             return None
 
     def _source(
-        self,
-        key: str,
-        channel_id: str,
-        when: tuple[date, int],
-        request: ContextRequest,
-        called: Callable[[str], str],
+        self, session: Session, request: ContextRequest, called: Callable[[str], str]
     ) -> PieceSource:
         """Describe a conversation on a part of a day."""
-        day, part = when
+        channel_id, day, part = session
         channel = framed(called(channel_id))
         phrases = request.phrases
         where = "" if channel_id == request.channel_id else f"{phrases.comma}{channel}"
         return PieceSource(
-            key,
+            f"past:{channel_id}:{day}-{part}",
             f"{phrases.day(day)}{where}",
             phrases.said,
             origin=f"{channel}, {day}",
@@ -296,6 +295,7 @@ class _Pieces(Struct, frozen=True):
     shown: frozenset[int]
     label: Callable[[Author], str]
     somebody: str
+    _texts: dict[int, str] = field(default_factory=dict)
 
     def of(self, found: RecallHit, source: str, score: float) -> Excerpt:
         """Return a found turn with the one before it."""
@@ -317,13 +317,13 @@ class _Pieces(Struct, frozen=True):
     ) -> Excerpt:
         speaker = self.speaker(turn)
         words = "\n  ".join(turn.content.strip().splitlines())  # none begins like a speaker's label
+        self._texts[turn.id] = turn.content
         return Excerpt(
             source=source,
             start=turn.id,
             end=turn.id,
             text=f"{speaker}: {words}",
             score=score,
-            strength=round(query_coverage(turn.content, self.query), 4),
             turns=frozenset({turn.id}),
             before=before,
             after=after,
@@ -331,6 +331,10 @@ class _Pieces(Struct, frozen=True):
             lead=len(speaker) + 2,
             lift=lift,
         )
+
+    def strength(self, turn_id: int) -> float:
+        """Return the share of the question's words that a turn made into a piece contains."""
+        return round(query_coverage(self._texts[turn_id], self.query), 4)
 
     def speaker(self, turn: Turn) -> str:
         """Return the speaker of a turn."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -305,7 +305,9 @@ BESIDE: Final = (1.0, 0.7, 0.4, 0.2)
 """How much the words of a turn count for it, and for the ones one, two and three turns away."""
 
 _REACH: Final = len(BESIDE) - 1
-_NO_SESSIONS: Final = (None,) * _REACH
+_NONE: Final = -1
+_NO_TURNS: Final = (0,) * _REACH
+_NO_SESSIONS: Final = (_NONE,) * _REACH
 _STEPS: Final = tuple(
     (sign * step, BESIDE[step]) for sign in (-1, 1) for step in range(1, _REACH + 1)
 )
@@ -471,14 +473,12 @@ def recall(
         alike = dict.fromkeys(spread, 0.0) | alike
         places = _placed(connection, own, alike, condition)
         scores, lifts = _word_scores(own, places), dict[int, float]()
-        early = places.keys() if before_id is None else _before(connection, places, before_id)
         if near:
-            able = [i for i in sorted(places) if i in early and i not in leave_out]
-            meaning = _Meaning(near.of(sorted(places)), near.share if own else 1.0)
+            ids = sorted(places.at)
+            meaning = _Meaning(near.of(ids), near.share if own else 1.0)
             if has_words and isinstance(near, TokenNearness):
-                passages = {i: places[i].within(TOKENS_REACH) for i in able}
-                if len(early) < len(places):
-                    passages = {i: [n for n in some if n in early] for i, some in passages.items()}
+                able = [i for i in ids if i not in leave_out]
+                passages = {i: places.within(TOKENS_REACH, i) for i in able}
                 meaning.by_tokens = near.by_tokens(
                     connection, passages, _speakers(connection, able), visible
                 )
@@ -486,19 +486,20 @@ def recall(
             scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, places)
         if cited:
             known = _allowed(connection, cited, condition)
-            places |= _places_alone(connection, known - places.keys())
-            early = places.keys() if before_id is None else _before(connection, places, before_id)
+            places.add_alone(connection, known - places.at.keys())
             scores |= {i: max(CITED_FIRST * cited[i], scores.get(i, 0.0)) for i in known}
             lifts = {i: max(cited[i] - scores[i], 0.0) for i in known}
         ranked = sorted((-score - lifts.get(i, 0.0), i) for i, score in scores.items())
-        best = [i for _, i in ranked if i in early and i not in leave_out][:limit]
-        above = {i: places[i].above for i in best}
-        turns = _read_turns(connection, {*best, *(some[0] for some in above.values() if some)})
-    matches = []
-    for turn_id in filter(turns.__contains__, best):
-        some, lift = above[turn_id], lifts.get(turn_id, 0.0)
-        before = turns.get(some[0]) if some else None
-        matches.append(RecallHit(turns[turn_id], scores[turn_id], before, lift, some))
+        best = [i for _, i in ranked if i not in leave_out][:limit]
+        above = [places.above(i) for i in best]
+        turns = _read_turns(connection, {*best, *(some[0] for some in above if some)})
+    matches = [
+        RecallHit(
+            turns[i], scores[i], turns.get(some[0]) if some else None, lifts.get(i, 0.0), some
+        )
+        for i, some in zip(best, above, strict=True)
+        if i in turns
+    ]
     return Recollection(tuple(matches), missing)
 
 
@@ -565,50 +566,53 @@ def _match_phrases(phrases: tuple[str, ...]) -> str:
     return " OR ".join(targets)
 
 
-class _Strip(Struct, frozen=True):
-    """Turns that follow one another in a channel.
+class _Places(Struct):
+    """Turns in their order, one strip of turns that follow each other in a channel after another.
 
     Args:
-        channel: The channel.
-        ids: The turns, with no turn (0) before and after them for as far as a turn reaches.
-        sessions: The session of each, None if it was not found.
+        ids: The turns; no turn (0) stands between strips, for as far as a turn reaches.
+        sessions: The number of each one's session, `_NONE` if it was not found.
+        at: Where the turns are that are examined.
+        numbers: The sessions, each a channel and a time.
     """
 
-    channel: object
-    ids: list[int]
-    sessions: list[int | None]
+    ids: list[int] = field(default_factory=lambda: [*_NO_TURNS])
+    sessions: list[int] = field(default_factory=lambda: [*_NO_SESSIONS])
+    at: dict[int, int] = field(default_factory=dict)
+    numbers: dict[tuple[object, int], int] = field(default_factory=dict)
 
+    def add(self, turn_id: int, session: tuple[object, int] | None) -> None:
+        """Add the next turn of a strip."""
+        numbers = self.numbers
+        self.ids.append(turn_id)
+        self.sessions.append(numbers.setdefault(session, len(numbers)) if session else _NONE)
 
-class _Place(NamedTuple):
-    """Position of a turn."""
+    def end_strip(self) -> None:
+        """Add as many places without a turn as a turn reaches."""
+        self.ids += _NO_TURNS
+        self.sessions += _NO_SESSIONS
 
-    strip: _Strip
-    at: int
+    def add_alone(self, connection: sqlite3.Connection, ids: Collection[int]) -> None:
+        """Add turns without those beside them."""
+        select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
+        for turn_id, *session in rows_among(connection, select, sorted(ids)):
+            self.at[turn_id] = len(self.ids)
+            self.add(turn_id, (session[0], session[1]))
+            self.end_strip()
 
-    @property
-    def session(self) -> tuple[object, int | None]:
-        """Its channel and session."""
-        return self.strip.channel, self.strip.sessions[self.at]
-
-    @property
-    def above(self) -> tuple[int, ...]:
-        """The turns above it in the channel, nearest first."""
-        above = self.strip.ids[self.at - _REACH : self.at][::-1]
+    def above(self, turn_id: int) -> tuple[int, ...]:
+        """Return the turns above one in its channel, nearest first."""
+        at = self.at[turn_id]
+        above = self.ids[at - _REACH : at][::-1]
         return tuple(above if above[-1] else filter(None, above))
 
-    def within(self, reach: int) -> list[int]:
-        """Return it and the turns of its session that are at most so many turns away."""
-        ids, sessions, at = self.strip.ids, self.strip.sessions, self.at
+    def within(self, reach: int, turn_id: int) -> list[int]:
+        """Return a turn and those of its session that are at most so many turns away."""
+        ids, sessions, at = self.ids, self.sessions, self.at[turn_id]
         low, end, session = at - reach, at + reach + 1, sessions[at]
         if sessions[low:end].count(session) == end - low:
             return ids[low:end]
         return [ids[i] for i in range(low, end) if sessions[i] == session]
-
-
-def _before(connection: sqlite3.Connection, ids: Iterable[int], place: int) -> set[int]:
-    """Return those of these turns that are placed before `place`."""
-    select = f"SELECT id FROM turns WHERE {PLACED} < ? AND id IN"  # noqa: S608
-    return {row[0] for row in rows_among(connection, select, ids, (place,))}
 
 
 def _condition(
@@ -771,9 +775,7 @@ class _Meaning(Struct):
     tokens_share: float = 0.0
 
 
-def _fused(
-    words: dict[int, float], meaning: _Meaning, places: Mapping[int, _Place]
-) -> dict[int, float]:
+def _fused(words: dict[int, float], meaning: _Meaning, places: _Places) -> dict[int, float]:
     """Combine word scores and similarity; a turn without a vector keeps its word score."""
     fused = {}
     for turn_id, by_words in words.items():
@@ -784,7 +786,7 @@ def _fused(
             share, value = meaning.tokens_share, by_tokens
             if value is None:
                 share = meaning.share
-                passage = max(meaning.near.get(i, 0.0) for i in places[turn_id].within(1))
+                passage = max(meaning.near.get(i, 0.0) for i in places.within(1, turn_id))
                 value = (own + passage) / 2
             fused[turn_id] = (1 - share) * by_words + share * value
     return fused
@@ -795,13 +797,14 @@ def _placed(
     own: dict[int, float],
     alike: dict[int, float],
     condition: tuple[str, list[object]],
-) -> dict[int, _Place]:
+) -> _Places:
     """Return the positions of the turns found, and the neighbours of the best ones."""
     top = max(own.values(), default=0.0) or 1.0
-    worth = {i: max(own.get(i, 0.0) / top, alike.get(i, 0.0)) for i in (*own, *alike)}
-    best = sorted(worth, key=lambda i: (-worth[i], i))[:SURROUNDED]
-    places = _strips(connection, best, condition, worth)
-    return places | _places_alone(connection, worth.keys() - places.keys())
+    worth = alike | {i: max(score / top, alike.get(i, 0.0)) for i, score in own.items()}
+    best = sorted((-value, i) for i, value in worth.items())[:SURROUNDED]
+    places = _strips(connection, [i for _, i in best], condition, worth)
+    places.add_alone(connection, worth.keys() - places.at.keys())
+    return places
 
 
 def _strips(
@@ -809,7 +812,7 @@ def _strips(
     ids: Iterable[int],
     condition: tuple[str, list[object]],
     others: Collection[int],
-) -> dict[int, _Place]:
+) -> _Places:
     """Return the positions of these turns and their neighbours; `others` are found, too.
 
     Turns that stand close together are read at once.
@@ -823,7 +826,7 @@ def _strips(
     select = f"SELECT id, at_ms / {_SESSION_MS}, {PLACED}, channel_id FROM turns WHERE id IN"  # noqa: S608
     wanted = sorted(rows_among(connection, select, sorted(ids)), key=lambda row: int(row[2]))
     left = {row[0] for row in wanted}
-    places: dict[int, _Place] = {}
+    places = _Places()
     for *turn, channel in wanted:
         if turn[0] not in left:  # near another one
             continue
@@ -837,67 +840,60 @@ def _strips(
             if len(strip) - items[-1] > 3 * _REACH:  # neighbours are in one strip
                 break
         left.difference_update([strip[at][0] for at in items])
-        examined = {at + step for at in items for step in range(-_REACH, _REACH + 1)}
-        examined.intersection_update(range(len(strip)))
-        there = [row[0] for row in strip]
-        sessions = [
-            row[1] if at in examined or row[0] in others else None for at, row in enumerate(strip)
-        ]
-        places |= _places_in(channel, there, sessions, examined)
+        _add_strip(places, channel, strip, items, others)
     return places
 
 
-def _places_in(
-    channel: object, ids: Sequence[int], sessions: Sequence[int | None], examined: Iterable[int]
-) -> dict[int, _Place]:
-    """Return the places of the turns of a strip that are examined."""
-    around = [0] * _REACH
-    strip = _Strip(channel, [*around, *ids, *around], [*_NO_SESSIONS, *sessions, *_NO_SESSIONS])
-    return {ids[at]: _Place(strip, at + _REACH) for at in examined}
+def _add_strip(
+    places: _Places,
+    channel: object,
+    strip: Sequence[Sequence[int]],
+    items: Iterable[int],
+    others: Collection[int],
+) -> None:
+    """Add the turns of a strip, of which some `items` and their neighbours are examined."""
+    examined = {at + step for at in items for step in range(-_REACH, _REACH + 1)}
+    for at, (turn_id, session, _) in enumerate(strip):
+        if at in examined:
+            places.at[turn_id] = len(places.ids)
+        is_found = at in examined or turn_id in others
+        places.add(turn_id, (channel, session) if is_found else None)
+    places.end_strip()
 
 
-def _places_alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[int, _Place]:
-    select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
-    places: dict[int, _Place] = {}
-    for turn_id, channel, session in rows_among(connection, select, sorted(ids)):
-        places |= _places_in(channel, [turn_id], [session], (0,))
-    return places
-
-
-def _word_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
+def _word_scores(own: dict[int, float], places: _Places) -> dict[int, float]:
     """Return the word score of each turn examined; the best has 1."""
     if not own:
-        return dict.fromkeys(places, 0.0)
-    passages = _passage_scores(own, places)
-    sessions: dict[tuple[object, int | None], float] = {}
+        return dict.fromkeys(places.at, 0.0)
+    passages, sessions = _passage_scores(own, places), places.sessions
+    shares = [0.0] * len(places.numbers)
     for turn_id, score in own.items():
-        key = places[turn_id].session
-        sessions[key] = sessions.get(key, 0.0) + score * score
-    shares = {key: value**0.5 for key, value in sessions.items()}
-    top_own, top_passage = max(own.values()) or 1.0, max(passages.values()) or 1.0
-    top_session = max(shares.values()) or 1.0
-    raw = {
-        turn_id: OF_TURN * own.get(turn_id, 0.0) / top_own
-        + OF_PASSAGE * passages[turn_id] / top_passage
-        + OF_SESSION * shares.get(place.session, 0.0) / top_session
-        for turn_id, place in places.items()
-    }
-    top = max(raw.values()) or 1.0
-    return {turn_id: score / top for turn_id, score in raw.items()}
+        shares[sessions[places.at[turn_id]]] += score * score
+    shares = [share**0.5 for share in shares]
+    top_own, top_passage = max(own.values()) or 1.0, max(passages) or 1.0
+    top_session = max(shares) or 1.0
+    of_session = [OF_SESSION * share / top_session for share in shares]
+    raw = [
+        OF_TURN * own.get(turn_id, 0.0) / top_own
+        + OF_PASSAGE * passage / top_passage
+        + of_session[sessions[at]]
+        for (turn_id, at), passage in zip(places.at.items(), passages, strict=True)
+    ]
+    top = max(raw) or 1.0
+    return {turn_id: score / top for turn_id, score in zip(places.at, raw, strict=True)}
 
 
-def _passage_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
+def _passage_scores(own: dict[int, float], places: _Places) -> list[float]:
     """Return the scores of turns with those beside them, in their session, each by its distance."""
-    passages, strip = dict[int, float](), None
-    for turn_id, (of_turn, at) in places.items():
-        if of_turn is not strip:
-            strip, sessions = of_turn, of_turn.sessions
-            scores = [own.get(i, 0.0) for i in strip.ids]
+    passages, sessions = [], places.sessions
+    scores = [own.get(turn_id, 0.0) for turn_id in places.ids]
+    for at in places.at.values():
         session, passage = sessions[at], BESIDE[0] * scores[at]
-        for step, weight in _STEPS:
-            if sessions[at + step] == session:
-                passage += weight * scores[at + step]
-        passages[turn_id] = passage
+        if sessions[at - 1] != _NONE or sessions[at + 1] != _NONE:
+            for step, weight in _STEPS:
+                if sessions[at + step] == session:
+                    passage += weight * scores[at + step]
+        passages.append(passage)
     return passages
 
 

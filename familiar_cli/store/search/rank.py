@@ -523,18 +523,23 @@ _PART_HOURS: Final = 6  # of a day, as in the names of session files
 
 
 def scores_of_turns(
-    turns: Sequence[RecallHit], query: str, *, speaker: Callable[[Turn], str], zone: tzinfo | None
+    turns: Sequence[RecallHit],
+    query: str,
+    of_turns: Sequence[Session],
+    *,
+    speaker: Callable[[Turn], str],
+    zone: tzinfo | None,
 ) -> list[float]:
     """Score `turns` in their order, comparably with memories.
 
     Args:
         turns: What fits `query` by words and meaning.
         query: What was said.
+        of_turns: The session of each.
         speaker: Gives whose words a turn holds.
         zone: The familiar's timezone; None: the system's.
     """
     labels = [speaker(one.turn) for one in turns]
-    of_turns = [_session_of(one.turn, zone) for one in turns]
     sessions: dict[Session, set[str]] = {}
     for session, label in zip(of_turns, labels, strict=True):
         sessions.setdefault(session, set()).add(label)
@@ -553,20 +558,19 @@ def scores_of_turns(
             one.score
             + weights.speaker * are_named[label]
             + weights.people * shares[session]
-            + weights.time * _time_score(one.turn, wanted, zone)
+            + (weights.time * _time_score(one.turn, wanted, zone) if wanted else 0.0)
             - weights.asking * one.turn.content.rstrip().endswith(ASKS)
         )
         for one, label, session in zip(turns, labels, of_turns, strict=True)
     ]
 
 
-def _session_of(turn: Turn, zone: tzinfo | None) -> Session:
+def session_of(turn: Turn, zone: tzinfo | None) -> Session:
+    """Return the channel of a turn, its day, and the part of the day."""
     local = to_zone(turn.at, zone)
     return turn.channel_id, local.date(), local.hour // _PART_HOURS
 
 
 def _time_score(turn: Turn, wanted: Sequence[Span | Yearly], zone: tzinfo | None) -> float:
-    if not wanted:
-        return 0.0
     day = to_zone(turn.at, zone).date()
     return who_when.time_of(wanted, who_when.day_span(day), who_when.times_of(turn.content, day))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,6 @@ from familiar_cli.base.text import digest_of
 from familiar_cli.store.fts import words
 from familiar_cli.store.search import token_vectors
 from familiar_cli.store.search.embedder import Encoded, read_passages, read_question, token_version
-from familiar_cli.store.search.rank import cosine_nearness
 from familiar_cli.store.search.schema import IndexUnusableError
 from familiar_cli.store.search.types import BATCH
 from familiar_cli.store.search.vectors import (
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from familiar_cli.store import fts
     from familiar_cli.store.search.build import Progress
     from familiar_cli.store.search.embedder import Embedder, Matrix, Spec
+    from familiar_cli.store.search.token_vectors import Places
 
     # Returns id and text of the turns after an id, ascending, up to a limit.
     TextsAfter = Callable[[int, int], Sequence[tuple[int, str]]]
@@ -131,9 +132,9 @@ class NearTurns(Struct, frozen=True):
         asked = np.asarray(ids, np.int64)
         places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
         there = known[places] == asked
-        cosines = self._cosines(places[there]).tolist()
-        nearness = (cosine_nearness(cosine, self.spec) for cosine in cosines)
-        return dict(zip(asked[there].tolist(), nearness, strict=True))
+        cosines = self._cosines(places[there]).astype(np.float64)
+        nearness = np.fmax((cosines - self.spec.far) / (self.spec.near - self.spec.far), 0.0)
+        return dict(zip(asked[there].tolist(), nearness.tolist(), strict=True))
 
     def by_tokens(
         self,
@@ -160,39 +161,39 @@ class NearTurns(Struct, frozen=True):
         encoding = self.asked.without(people.words_among(self.asked.words))
         if encoding.tokens is None:
             return {}
-        ids, extents = self._extents({turn for turns in around.values() for turn in turns})
-        order = {turn: place for place, turn in enumerate(ids)}
-        wanted = [turn for turn in around if turn in order]
-        if not wanted:
+        members = np.fromiter(chain.from_iterable(around.values()), np.int64)
+        turns, places = np.unique(members, return_inverse=True)
+        there, extents = self._extents(turns)
+        order = there.cumsum() - 1  # of those that have vectors
+        sizes = np.fromiter(map(len, around.values()), np.int64, len(around))
+        asked = np.fromiter(around, np.int64, len(around))
+        own = turns.searchsorted(asked)
+        wanted = there[own]
+        if not wanted.any():
             return {}
-        groups = [[order[turn] for turn in around[one] if turn in order] for one in wanted]
+        some = there[places] & wanted.repeat(sizes)
+        sizes = np.add.reduceat(some, sizes.cumsum() - sizes, dtype=np.int64)[wanted]
+        members, own = order[places[some]], order[own[wanted]]
         count = visible.rows if visible else int(self.keys["id"][-1])
         weights = token_vectors.token_weights(
             connection, "turns_fts", encoding, count, visible=visible
         )
         result = token_vectors.question_maxima(self.tokens, extents, encoding).best
-        members = np.array([place for group in groups for place in group])
-        passages = token_vectors.largest_maxima(result, members, np.array([len(g) for g in groups]))
-        places = [order[turn] for turn in wanted]
+        passages = token_vectors.largest_maxima(result, members, sizes)
         scale = token_vectors.scale_by_spread
-        own = scale(weighted_sums(result[places], weights)) + scale(
-            weighted_sums(passages, weights)
-        )
-        some = token_vectors.Extents(extents.starts[places], extents.counts[places])
-        back = scale(token_vectors.mean_maxima(self.tokens, some, encoding.tokens))
-        both = (1 - OF_TURN_WORDS) * own / 2 + OF_TURN_WORDS * back
-        return dict(zip(wanted, both.tolist(), strict=True))
+        fit = scale(weighted_sums(result[own], weights)) + scale(weighted_sums(passages, weights))
+        tokens = token_vectors.Extents(extents.starts[own], extents.counts[own])
+        back = scale(token_vectors.mean_maxima(self.tokens, tokens, encoding.tokens))
+        both = (1 - OF_TURN_WORDS) * fit / 2 + OF_TURN_WORDS * back
+        return dict(zip(asked[wanted].tolist(), both.tolist(), strict=True))
 
-    def _extents(self, turns: Collection[int]) -> tuple[list[int], token_vectors.Extents]:
-        """Return those of `turns` that have vectors, ascending, and where their tokens are."""
-        import numpy as np  # noqa: PLC0415
-
-        known, asked = self.keys["id"], np.array(sorted(turns), np.int64)
-        places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-        there = known[places] == asked
+    def _extents(self, turns: Places) -> tuple[NDArray[np.bool_], token_vectors.Extents]:
+        """Tell which of `turns`, ascending, have vectors, and where the tokens of those are."""
+        known = self.keys["id"]
+        places = known.searchsorted(turns).clip(max=len(known) - 1)
+        there = known[places] == turns
         keys = self.keys[places[there]]
-        extents = token_vectors.Extents(keys["first"], keys["count"])
-        return asked[there].tolist(), extents
+        return there, token_vectors.Extents(keys["first"], keys["count"])
 
     def _cosines(self, places: NDArray[np.intp]) -> Matrix:
         if self.all_cosines is not None:

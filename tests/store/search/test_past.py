@@ -9,7 +9,7 @@ import pytest
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.recall import RecallHit
 from familiar_cli.store.history.rows import Turn
-from familiar_cli.store.search.rank import scores_of_turns
+from familiar_cli.store.search.rank import scores_of_turns, session_of
 from familiar_cli.store.search.weights import WEIGHTS
 
 
@@ -24,7 +24,10 @@ def turn(
 
 def scores(query: str, *turns: RecallHit) -> list[float]:
     """Return what is added to each, in units of its weight in the final score."""
-    found = scores_of_turns(turns, query, speaker=lambda t: t.author.display_name, zone=UTC)
+    sessions = [session_of(one.turn, UTC) for one in turns]
+    found = scores_of_turns(
+        turns, query, sessions, speaker=lambda t: t.author.display_name, zone=UTC
+    )
     return [score / WEIGHTS.relevance - 0.5 for score in found]
 
 
