@@ -118,13 +118,12 @@ def catch_up(
     """
     begun_s = stopwatch_s()
     done = _last_indexed(connection)
-    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
-    start = done
+    start, last = done, _last_turn(connection)
     while done < last and (within_s is None or stopwatch_s() - begun_s < within_s):
         done = _add_page(connection, last)
         if last - start > _PAGE:
             on_progress(done - start, last - start)
-    return int(last - done)
+    return last - done
 
 
 @contextmanager
@@ -205,6 +204,11 @@ def _last_indexed(connection: sqlite3.Connection) -> int:
     ready = is_ready(connection)
     value = connection.execute(sql, (WATERMARK,)).fetchone() if ready else None
     return int(value[0]) if value else 0
+
+
+def _last_turn(connection: sqlite3.Connection) -> int:
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+    return int(last)
 
 
 def _turn_body(row: tuple[int, object]) -> tuple[int, str]:
@@ -550,7 +554,7 @@ def _ids_saying(
     Looking for the phrases takes as long as the rest of a search. So the result is kept, and only
     after some more turns are they looked for again. The second value is the last turn looked at.
     """
-    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+    last = _last_turn(connection)
     through, ids = history.phrase_turns.get(target, (0, []))
     if not last - _UNREAD <= through <= last:
         sql = "SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?"
@@ -581,11 +585,9 @@ class _Places(Struct):
     at: dict[int, int] = field(default_factory=dict)
     numbers: dict[tuple[object, int], int] = field(default_factory=dict)
 
-    def add(self, turn_id: int, session: tuple[object, int] | None) -> None:
-        """Add the next turn of a strip."""
-        numbers = self.numbers
-        self.ids.append(turn_id)
-        self.sessions.append(numbers.setdefault(session, len(numbers)) if session else _NONE)
+    def number(self, channel: object, session: int) -> int:
+        """Return the number of a session."""
+        return self.numbers.setdefault((channel, session), len(self.numbers))
 
     def end_strip(self) -> None:
         """Add as many places without a turn as a turn reaches."""
@@ -597,7 +599,8 @@ class _Places(Struct):
         select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
         for turn_id, *session in rows_among(connection, select, sorted(ids)):
             self.at[turn_id] = len(self.ids)
-            self.add(turn_id, (session[0], session[1]))
+            self.ids.append(turn_id)
+            self.sessions.append(self.number(*session))
             self.end_strip()
 
     def above(self, turn_id: int) -> tuple[int, ...]:
@@ -663,7 +666,7 @@ def _evenly(
     (None: all), so that hidden turns do not affect which ones.
     """
     where, values = condition
-    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+    last = _last_turn(connection)
     ids: Sequence[int] = range(1, last + 1)
     if seen and last > MOST_SAMPLED:
         rows = connection.execute(f"SELECT id FROM turns WHERE {seen[0]}", seen[1])  # noqa: S608
@@ -694,6 +697,7 @@ def _by_words(
     match, oldest, is_ranked = affordable_query(connection, target)
     rank, order = ("-rank", "rank") if is_ranked else ("1.0", "rowid DESC")
     where, values = condition
+    last = _last_turn(connection)
     # Rank before reading turns: a turn is a hundred times larger than its rank.
     sql = (
         f"SELECT found, score FROM (SELECT rowid AS found, {rank} AS score FROM turns_fts"  # noqa: S608
@@ -705,7 +709,7 @@ def _by_words(
     while True:
         result = dict(connection.execute(sql, (match, oldest, depth, *values)))
         # Those that may not be found could hide all others from the first look.
-        if len(result) >= DEPTH or depth > _LAST_LOOK:
+        if len(result) >= DEPTH or depth > min(_LAST_LOOK, last):
             return result
         more = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? AND rowid >= ? LIMIT 1 OFFSET ?"
         if connection.execute(more, (match, oldest, depth)).fetchone() is None:
@@ -720,7 +724,7 @@ def _by_meaning(
     condition: tuple[str, list[object]],
 ) -> dict[int, float]:
     """Return the most similar turns that may be found, with their similarity."""
-    depth, known = NEAR_DEPTH, dict[int, bool]()
+    depth, known = NEAR_DEPTH, dict.fromkeys(own, True)  # which meet the condition
     while True:
         nearest = near.nearest(depth)
         some = _first_allowed(connection, nearest, condition, known)
@@ -853,11 +857,17 @@ def _add_strip(
 ) -> None:
     """Add the turns of a strip, of which some `items` and their neighbours are examined."""
     examined = {at + step for at in items for step in range(-_REACH, _REACH + 1)}
+    last, number, start = _NONE, _NONE, len(places.ids)
     for at, (turn_id, session, _) in enumerate(strip):
         if at in examined:
-            places.at[turn_id] = len(places.ids)
-        is_found = at in examined or turn_id in others
-        places.add(turn_id, (channel, session) if is_found else None)
+            places.at[turn_id] = start + at
+        elif turn_id not in others:
+            places.sessions.append(_NONE)
+            continue
+        if session != last or number == _NONE:
+            last, number = session, places.number(channel, session)
+        places.sessions.append(number)
+    places.ids += [turn_id for turn_id, _, _ in strip]
     places.end_strip()
 
 

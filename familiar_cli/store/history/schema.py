@@ -24,6 +24,7 @@ from familiar_cli.store.history.rows import UNREAD, DamagedRowError, Row, pack, 
 APPLICATION_ID: Final = 0x46414D31  # "FAM1": identifies the file as ours
 VERSION: Final = 1
 _EARLIER_ID: Final = 0x66616D69  # before the first release
+_MOST_KNOWN: Final = 32  # answers
 _QUERY_ONLY: Final = "PRAGMA query_only = ON"
 _NEWEST_OWN: Final = (
     "SELECT id FROM turns WHERE id > ? AND NOT EXISTS (SELECT 1 FROM elsewhere WHERE turn_id = id) "
@@ -67,6 +68,8 @@ class HistoryFile:
         self._is_left = False
         self._is_fixed = False  # the connection is of one moment: it is not used again
         self.phrase_turns: dict[str, tuple[int, list[int]]] = {}
+        self._known: dict[object, Any] = {}
+        self._known_at: tuple[sqlite3.Connection | None, int, int] = (None, 0, 0)
 
     def close(self, *, for_good: bool = False) -> None:
         """Close the file. The next use reopens it; after `for_good`, only for that use.
@@ -79,6 +82,7 @@ class HistoryFile:
                 connection.close()
             self._connection = self._empty = None
             self.phrase_turns.clear()
+            self._known, self._known_at = {}, (None, 0, 0)
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
@@ -121,6 +125,20 @@ class HistoryFile:
                 self._uses -= 1
                 if (self._is_left or self._is_fixed) and not self._uses:
                     self.close()
+
+    def known(self, connection: sqlite3.Connection) -> dict[object, Any]:
+        """Return what was read since the last change by anybody; whoever reads it adds to it.
+
+        One turn asks for the same several times. Keys hold all that an answer depends on, viewers
+        included.
+        """
+        if connection.in_transaction:  # it may be rolled back
+            return {}
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        state = connection, version, connection.total_changes
+        if self._known_at != state or len(self._known) > _MOST_KNOWN:
+            self._known, self._known_at = {}, state
+        return self._known
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a query; none if nothing was said yet."""

@@ -181,7 +181,12 @@ def speakers_stamp(history: HistoryFile) -> tuple[int, ...]:
         "WHERE kind IN ('branch', 'channel') AND subject IS NOT NULL), "
         "count(*), count(platform) FROM only_speakers"
     )
-    return tuple(history.rows(sql)[0])
+    with history.use(create=False) as connection:
+        known = history.known(connection)
+        if sql not in known:
+            known[sql] = connection.execute(sql).fetchone()
+        stamp: tuple[int, ...] = known[sql]
+        return stamp
 
 
 def arrivals_stamp(history: HistoryFile) -> tuple[int, ...]:

@@ -366,11 +366,16 @@ class HistoryStore(HistoryFile):
         end = 2**_BITS - 1 if before_id is None else before_id
         with self.use(create=False) as connection:
             sql, values = visible_condition(viewer)
-            where = (f" AND {sql}", values)
-            rows = newest_rows(
-                connection, STANDING, where, limit, end, start=start, channel_id=channel_id
-            )
-            return [to_turn(row) for row in rows]
+            known, key = self.known(connection), (channel_id, end, start, sql, *values)
+            most, turns = known.get(key, (-1, ()))
+            if most < limit:
+                where = f" AND {sql}", values
+                rows = newest_rows(
+                    connection, STANDING, where, limit, end, start=start, channel_id=channel_id
+                )
+                turns = [to_turn(row) for row in rows]
+                known[key] = limit, turns
+            return list(turns[max(len(turns) - limit, 0) :])
 
     def shows_reply(self, text: str, *, viewer: Viewer) -> bool:
         """Tell whether one of the newest replies that a viewer sees has this text."""

@@ -120,6 +120,8 @@ def _answer_query(
         index.embed_newest(connection, opened.embedder)
     # Paths and numbers of all files tell of private ones.
     notes = notes_on(fresh) if options.viewer.is_owner else []
+    # Not in the transaction: a table that comes and goes makes SQLite read all statements again.
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS listed (id INTEGER PRIMARY KEY)")
     connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
     pieces = index.pieces(connection, options.viewer)
     # A message is searched for, and for names.
@@ -344,14 +346,13 @@ class _IndexQuery(Struct):
         self.hint = "familiar index build"
 
     def _restrict(self) -> rank.Restricted:
-        """List documents in the temporary table `listed`: the included or the excluded ones.
+        """List documents in the empty table `listed`: the included or the excluded ones.
 
         If only paths are excluded, the others are not listed, since exclusions are few.
         """
         options = self.options
         if not (options.within or options.has_days or options.exclude):
             return ""
-        self.connection.execute("CREATE TEMP TABLE listed (id INTEGER PRIMARY KEY)")
         insert = "INSERT INTO listed VALUES (?)"
         if not (options.within or options.has_days):
             select = "SELECT id FROM documents WHERE rel_path IN"

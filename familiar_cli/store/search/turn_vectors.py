@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.base.errors import LockedError
-from familiar_cli.base.files import check_own, locked, remove, write_hint
+from familiar_cli.base.files import check_own, locked, remove, status_of, write_hint
 from familiar_cli.base.text import digest_of
 from familiar_cli.store.fts import words
 from familiar_cli.store.search import token_vectors
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from familiar_cli.store.search.embedder import Embedder, Matrix, Spec
     from familiar_cli.store.search.token_vectors import Places
 
+    _Loaded = tuple[NDArray[np.void], NDArray[np.int8], token_vectors.Rows | None]
+
     # Returns id and text of the turns after an id, ascending, up to a limit.
     TextsAfter = Callable[[int, int], Sequence[tuple[int, str]]]
 
@@ -66,6 +68,7 @@ _FETCH: Final = 8 * BATCH  # sorted by length together, so that little of a batc
 _WORD_BITS: Final = 64
 _UNSAFE: Final = re.compile(r"[^\w.-]")
 _NAME_CHARS: Final = 60
+_KEPT_BYTES: Final = 2_000_000  # of the vectors of about a thousand turns
 
 
 class EmbeddedTurns(Struct, frozen=True):
@@ -225,6 +228,7 @@ class TurnVectors:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._kept: tuple[tuple[object, ...], _Loaded] | None = None
 
     def near(self, embedder: Embedder, questions: Sequence[str]) -> NearTurns | None:
         """Return the similarities of turns to the nearest question; None if none has a vector.
@@ -235,16 +239,32 @@ class TurnVectors:
         if size_of(self._path(embedder, ".keys")) <= 0:
             return None
         encoding = read_question(embedder, questions)
-        found = self._mapped(embedder)  # late: others may truncate the files
+        found = self._load(embedder, encoding)  # late: others may truncate the files
         if found is None:
             return None
-        tokens = None
-        if encoding.tokens is not None:
-            file = self._tokens(embedder, encoding.tokens.shape[1])
-            tokens = file.load(_last_token_row(found[0], len(found[0])))
-        (keys, rows), pooled, spec = found, encoding.pooled, embedder.spec
+        (keys, rows, tokens), pooled, spec = found, encoding.pooled, embedder.spec
         every = _cosines(rows, pooled) if len(rows) <= EXACT_ROWS else None
         return NearTurns(keys, rows, pooled, spec, tokens=tokens, asked=encoding, all_cosines=every)
+
+    def _load(self, embedder: Embedder, asked: Encoded) -> _Loaded | None:
+        """Return keys, rows and tokens; what is small is kept until a file changes."""
+        width = 0 if asked.tokens is None else asked.tokens.shape[1]
+        states = [status_of(self._path(embedder, end)) for end in (".keys", ".rows", ".tokens")]
+        stamp = (
+            _file_stem(embedder),
+            width,
+            *(state and (state.st_ino, state.st_size, state.st_mtime_ns) for state in states),
+        )
+        if self._kept and self._kept[0] == stamp:
+            return self._kept[1]
+        found = self._mapped(embedder)
+        if found is None:
+            return None
+        count = _last_token_row(found[0], len(found[0]))
+        loaded = *found, self._tokens(embedder, width).load(count) if width else None
+        is_small = sum(state.st_size for state in states if state) <= _KEPT_BYTES
+        self._kept = (stamp, loaded) if is_small else None
+        return loaded
 
     def embed(
         self,
