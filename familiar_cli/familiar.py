@@ -291,7 +291,7 @@ class Familiar:
     def _other_owners(self) -> tuple[Me, ...]:
         return other_owners(self._at_home.settings)
 
-    @property
+    @cached_property
     def privacy(self) -> Privacy:
         """The privacy rules: who sees what."""
         from familiar_cli.store.history.privacy import Privacy

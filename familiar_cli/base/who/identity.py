@@ -348,11 +348,15 @@ def is_placeholder(value: str) -> bool:
 
 def _id_problem(value: str, shown: str | None = None) -> str:
     """Return why a text is not a valid id, or an empty string if it is."""
-    shown = value if shown is None else shown
     if not value.strip():
         return "is empty"
     if len(value) > MAX_ID_CHARS:
         return f"is longer than {MAX_ID_CHARS} characters"
+    return _hidden_part(value, value if shown is None else shown)
+
+
+@lru_cache(maxsize=64)  # the ids of a turn are checked at each of its steps
+def _hidden_part(value: str, shown: str) -> str:
     if value != value.strip():
         return "begins or ends with a space"
     if re.search(_PLACEHOLDER, value):

@@ -137,6 +137,7 @@ KNOWN_FILE: Final = "served.sqlite"
 _LOOKED_UP: Final = 8  # newest lines used to find their conversation
 _MOST_CHANNELS: Final = 24  # that are looked at
 _LEAST_TURNS: Final = 200  # of each
+_FEW_TURNS: Final = 8  # of which two are a question and its reply, or the other way round
 # Within this time, a repeated first message asks for another reply.
 _SAME_QUESTION: Final = timedelta(hours=1)
 _TRUSTED_LINES: Final = 3  # a run of this length beyond the greeting is no coincidence
@@ -208,9 +209,11 @@ class Conversations:
         Raises:
             ApiError: The conversation is another person's.
         """
+        channels = list[str]()
         if channel_id:
             self.check_own(channel_id, author, kind)
-            channels = self._family(channel_id, author, kind)
+            if message_id or len(lines) > 1:  # otherwise it belongs to the end of its channel
+                channels = self._family(channel_id, author)
         else:
             channels = self._candidates(lines, author, is_group=kind == THREAD)
         conversation = self._with_id(lines[-1], author, channels, message_id)
@@ -236,7 +239,7 @@ class Conversations:
                 return RequestConversation(best[0])
         if not channel_id:
             return RequestConversation(_new_channel(), unknown=tuple(lines[:-1]))
-        kept = self._kept_lines(channel_id, lines)
+        kept = self._newest_lines(channel_id, lines)
         if len(lines) > 1:
             return (
                 RequestConversation(channel_id)
@@ -371,10 +374,9 @@ class Conversations:
         placement = replace(placement, step="branch", unknown=unknown, chosen=None, revised=None)
         return RequestConversation(channel_id, placement, parent=parent)
 
-    def _family(self, channel_id: str, author: Author, kind: str) -> list[str]:
-        named = [channel_id] if self._is_own(channel_id, author, kind) else []
+    def _family(self, channel_id: str, author: Author) -> list[str]:
         others = sorted(self._familiar.history.family(channel_id) - {channel_id})
-        return named + [name for name in others if self._is_own(name, author)]
+        return [channel_id, *(name for name in others if self._is_own(name, author))]
 
     def _with_id(
         self, line: RequestLine, author: Author, channels: Sequence[str], message_id: str
@@ -392,7 +394,7 @@ class Conversations:
                 continue
             reply, last = (
                 reply_to_turn(history, turn.id, channel_id),
-                self._kept_lines(channel_id, ())[-1:],
+                self._newest_lines(channel_id, ())[-1:],
             )
             if normal_words(turn.content) != normal_words(line.text):
                 return RequestConversation(channel_id)
@@ -584,13 +586,19 @@ class Conversations:
         last = self._familiar.history.recent(channel_id, 1, viewer=OWNER)[-1:]
         return any(map(owner.is_me, authors)) or any(turn.source == IMPORTED for turn in last)
 
-    def _kept_lines(self, channel_id: str, lines: Sequence[RequestLine]) -> list[KeptLine]:
-        roles = {"user", "assistant", *(line.role for line in lines)}
-        turns = self._familiar.history.recent(
-            channel_id, max(_LEAST_TURNS, 2 * len(lines)), viewer=OWNER
-        )
-        turns = [turn for turn in turns if turn.role in roles]
-        others = self._alternatives(turns[-1:])
+    def _newest_lines(self, channel_id: str, lines: Sequence[RequestLine]) -> list[KeptLine]:
+        """Return at least the two newest lines of a channel, if it has as many."""
+        kept = self._kept_lines(channel_id, lines, _FEW_TURNS)
+        return kept if len(kept) > 1 else self._kept_lines(channel_id, lines)
+
+    def _kept_lines(
+        self, channel_id: str, lines: Sequence[RequestLine], limit: int = 0
+    ) -> list[KeptLine]:
+        limit = limit or max(_LEAST_TURNS, 2 * len(lines))
+        said = {line.role for line in lines}
+        turns = self._familiar.history.recent(channel_id, limit, viewer=OWNER)
+        turns = [turn for turn in turns if turn.role in {"user", "assistant", *said}]
+        others = self._alternatives(turns[-1:]) if turns and turns[-1].role in said else {}
         return [
             KeptLine(
                 turn.id,
@@ -644,10 +652,12 @@ class Conversations:
         A whole prompt holds a stored question with its reply. What follows the last reply is the
         current message.
         """
-        last = self._familiar.history.last_turn()
-        if len(lines) > 1 or last is None:
-            return None
         text = lines[0].text
+        if len(lines) > 1 or "\n" not in text.strip():  # messages have lines of their own
+            return None
+        last = self._familiar.history.last_turn()
+        if last is None:
+            return None
         for turn in reversed(self._familiar.history.since(last.id - _LEAST_TURNS, 50)):
             reply = turn.content.strip()
             at = _find_message(text, reply) if len(reply) >= _MERGED_CHARS else -1

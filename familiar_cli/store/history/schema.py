@@ -103,28 +103,43 @@ class HistoryFile:
                 for (turn_id,) in connection.execute(_NEWEST_OWN, (before,)).fetchall():
                     self._on_newest(turn_id)
 
-    @contextmanager
-    def use(self, *, create: bool) -> Iterator[sqlite3.Connection]:
-        """Yield the connection; without a file and without `create`, one to an empty history.
+    def use(self, *, create: bool) -> _Use:
+        """Hold the connection; without a file and without `create`, one to an empty history.
 
         Only for modules of `history`; others get turns and summaries, never SQL.
         """
-        with self._lock, translate_errors(self.path):
-            if self._connection is None and (create or self.path.exists()):
-                open_it = open_to_write if create else open_to_read
-                self._connection = open_it(self.path, self._busy_timeout_s)
-                self._is_fixed = bool(_read_mark(self._connection, "query_only"))
-            if self._connection is None and self._empty is None:
-                self._empty = empty_history()
-            connection = self._connection or self._empty
-            assert connection is not None
-            self._uses += 1
-            try:
-                yield connection
-            finally:
-                self._uses -= 1
-                if (self._is_left or self._is_fixed) and not self._uses:
-                    self.close()
+        return _Use(self, create=create)
+
+    def begin_use(self, *, create: bool) -> sqlite3.Connection:
+        """Return the connection, which is this thread's until `end_use`."""
+        self._lock.acquire()
+        try:
+            connection = self._opened(create=create)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._uses += 1
+        return connection
+
+    def end_use(self) -> None:
+        """End what `begin_use` began."""
+        try:
+            self._uses -= 1
+            if (self._is_left or self._is_fixed) and not self._uses:
+                self.close()
+        finally:
+            self._lock.release()
+
+    def _opened(self, *, create: bool) -> sqlite3.Connection:
+        if self._connection is None and (create or self.path.exists()):
+            open_it = open_to_write if create else open_to_read
+            self._connection = open_it(self.path, self._busy_timeout_s)
+            self._is_fixed = bool(_read_mark(self._connection, "query_only"))
+        if self._connection is not None:
+            return self._connection
+        if self._empty is None:
+            self._empty = empty_history()
+        return self._empty
 
     def known(self, connection: sqlite3.Connection) -> dict[object, Any]:
         """Return what was read since the last change by anybody; whoever reads it adds to it.
@@ -144,6 +159,28 @@ class HistoryFile:
         """Return all rows of a query; none if nothing was said yet."""
         with self.use(create=False) as connection:
             return connection.execute(sql, values).fetchall()
+
+
+class _Use:
+    """The use of a history's connection, as a context; a turn has fifty, so it is no generator."""
+
+    __slots__ = ("_create", "_file")
+
+    def __init__(self, file: HistoryFile, *, create: bool) -> None:
+        self._file = file
+        self._create = create
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            return self._file.begin_use(create=self._create)
+        except Exception as error:
+            _raise_ours(error, self._file.path)
+            raise
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._file.end_use()
+        if error is not None:
+            _raise_ours(error, self._file.path)
 
 
 def count_unsummarised(path: Path) -> int:
@@ -374,13 +411,20 @@ def translate_errors(path: Path) -> Iterator[None]:
     """Translate errors of SQLite and the system into ours."""
     try:
         yield
-    except sqlite3.Error as error:
+    except Exception as error:
+        _raise_ours(error, path)
+        raise
+
+
+def _raise_ours(error: BaseException, path: Path) -> None:
+    """Raise our error for one of SQLite or the system; return if it is none of theirs."""
+    if isinstance(error, sqlite3.Error):
         raise _error_for(error, path) from error
-    except DamagedRowError as error:
+    if isinstance(error, DamagedRowError):
         raise _damaged_history(path, error.what) from error
-    except UnicodeDecodeError as error:  # SQLite's message quotes names that are not valid text
+    if isinstance(error, UnicodeDecodeError):  # SQLite's message quotes names that are not text
         raise _damaged_history(path, error) from error
-    except OSError as error:
+    if isinstance(error, OSError):
         raise FamiliarError(
             f"The history {str(path)!r} cannot be used: {error.strerror or error}",
             hint=write_hint(error.errno),
