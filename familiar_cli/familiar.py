@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
     from familiar_cli.llm.open import SlotModels
     from familiar_cli.llm.tokens import TokenCounter
-    from familiar_cli.store.history.privacy import KeptRules, Privacy
+    from familiar_cli.store.history.privacy import Privacy
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.history.summaries import Summaries
     from familiar_cli.store.journal.git import GitJournal
@@ -294,7 +294,7 @@ class Familiar:
     @cached_property
     def privacy(self) -> Privacy:
         """The privacy rules: who sees what."""
-        from familiar_cli.store.history.privacy import Privacy
+        from familiar_cli.store.history.privacy import KeptRules, Privacy
 
         set_to = self.config.privacy
         return Privacy(
@@ -304,7 +304,7 @@ class Familiar:
             self.config.memory_writer.dm == "share",
             set_to.owner == "share",
             set_to.notes == "owner",
-            self._kept_rules,
+            KeptRules(),
             self._evidence,
         )
 
@@ -346,12 +346,6 @@ class Familiar:
             return f"{imported.stamp()} {arrivals_stamp(self.history)} {sorted(names())}"
 
         return Evidence(cited, between, imported.has, names, stamp)
-
-    @cached_property
-    def _kept_rules(self) -> KeptRules:
-        from familiar_cli.store.history.privacy import KeptRules
-
-        return KeptRules()
 
     @cached_property
     def memory(self) -> MemoryStore:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import accumulate
 from operator import attrgetter, is_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -45,7 +47,7 @@ class TraceEncoder:
 
     def __init__(self) -> None:
         self._prompt: tuple[object, ...] = ()
-        self._lines: dict[str, str] = {}
+        self._lines: dict[str, bytes] = {}
 
     def encode(self, trace: Trace) -> bytes:
         """Return the content of the file of `trace`."""
@@ -53,27 +55,38 @@ class TraceEncoder:
         if not (self._prompt and all(map(is_, prompt, self._prompt))):
             self._prompt, self._lines = prompt, {}
         try:
-            return self._text(trace, lambda value: msgspec.json.encode(value).decode()).encode()
+            return self._content(trace, _encode_quickly)
         except UnicodeEncodeError:  # a lone surrogate
             self._lines = {}
-            return self._text(trace, json.dumps).encode("ascii")
+            return self._content(trace, _encode_any)
 
-    def _text(self, trace: Trace, encode: Callable[[Any], str]) -> str:
-        if not self._lines:
-            record = trace.to_json(_PROMPT)
-            record = _point_into_messages(_without_messages(record), record["messages"])
-            self._lines = {key: _to_line(encode, key, value) for key, value in record.items()}
-        names = trace.__struct_fields__
-        rest = trace.to_json([name for name in names if name not in _PROMPT])
-        lines = self._lines | {key: _to_line(encode, key, value) for key, value in rest.items()}
-        return "{\n" + ",\n".join(lines[name] for name in names) + "\n}\n"
+    def _content(self, trace: Trace, encode: _Encode) -> bytes:
+        self._lines = self._lines or _to_lines(_prompt_record(trace), encode)
+        rest = dict(zip(_REST, _read_rest(trace), strict=True)) | {"at": iso(trace.at)}
+        if trace.side_calls:
+            rest |= trace.to_json(("side_calls",))
+        lines = self._lines | _to_lines(rest, encode)
+        return b"{\n" + b",\n".join(map(lines.__getitem__, trace.__struct_fields__)) + b"\n}\n"
 
 
-def _to_line(encode: Callable[[Any], str], key: str, value: Any) -> str:  # noqa: ANN401
-    """Encode a key in a line, each item of a list in its own; `indent` takes ten times as long."""
-    is_list = isinstance(value, list | tuple) and value
-    items = ",\n  ".join(map(encode, value)) if is_list else ""
-    return f' "{key}": ' + (f"[\n  {items}\n ]" if items else encode(value))
+_Encode: TypeAlias = Callable[[Iterable[Any]], list[bytes]]
+
+
+def _encode_quickly(values: Iterable[Any]) -> list[bytes]:
+    return _ENCODER.encode_lines(values).splitlines()
+
+
+def _encode_any(values: Iterable[Any]) -> list[bytes]:
+    return [json.dumps(msgspec.to_builtins(value)).encode("ascii") for value in values]
+
+
+def _to_lines(record: dict[str, Any], encode: _Encode) -> dict[str, bytes]:
+    """Encode each key in a line, and each item of a list; `indent` takes ten times as long."""
+    lists = {key: value for key, value in record.items() if value and type(value) in {list, tuple}}
+    values = (None if key in lists else value for key, value in record.items())
+    lines = dict(zip(record, encode(values), strict=True))
+    lines |= {key: b"[\n  " + b",\n  ".join(encode(lists[key])) + b"\n ]" for key in lists}
+    return {key: b' "%s": %s' % (key.encode(), line) for key, line in lines.items()}
 
 
 def complete_record(record: dict[str, Any]) -> dict[str, Any]:
@@ -130,12 +143,16 @@ def body_from_json(stored: object) -> bytes:
     raise Malformed("its request has no body")
 
 
-def _without_messages(record: dict[str, Any]) -> dict[str, Any]:
-    if record["request"] is None:
-        return record
-    messages = _messages_in(body_from_json(record["request"]["body"]))
-    same = messages is not None and messages == list(record["messages"])
-    return {**record, "messages": None} if same else record
+def _prompt_record(trace: Trace) -> dict[str, Any]:
+    """Return the keys of `_PROMPT` as plain values that hold no text twice."""
+    messages: list[Any] = msgspec.to_builtins([*trace.messages])
+    is_sent = trace.request is not None and _messages_in(trace.request.body) == messages
+    place = _TextPlaces([message["content"] for message in messages])
+    pieces = [_to_plain(piece) for piece in trace.contributions]
+    for piece in pieces:
+        piece["text"] = place.of(piece["text"])
+    record = {"contributions": pieces, "messages": None if is_sent else messages}
+    return record | trace.to_json(("request",))
 
 
 def _messages_in(body: bytes) -> list[Any] | None:
@@ -147,25 +164,20 @@ def _messages_in(body: bytes) -> list[Any] | None:
     return messages if isinstance(messages, list) else None
 
 
-def _point_into_messages(
-    record: dict[str, Any], messages: Sequence[dict[str, str]]
-) -> dict[str, Any]:
-    contributions = [
-        {**piece, "text": _find_in_messages(piece["text"], messages) or piece["text"]}
-        for piece in record["contributions"]
-    ]
-    return {**record, "contributions": contributions}
+class _TextPlaces:
+    """Finds texts in the contents of messages."""
 
+    def __init__(self, contents: Sequence[str]) -> None:
+        self._whole = "\0".join(contents)
+        self._starts = list(accumulate((len(content) + 1 for content in contents), initial=0))
 
-def _find_in_messages(text: str, messages: Sequence[dict[str, str]]) -> dict[str, int] | None:
-    """Return the position of `text` in the messages, or None."""
-    if len(text) <= _SHORT_CHARS:
-        return None
-    for number, message in enumerate(messages):
-        start = message["content"].find(text)
-        if start >= 0:
-            return {"message": number, "start": start, "chars": len(text)}
-    return None
+    def of(self, text: str) -> str | dict[str, int]:
+        """Return the first place of a text, or the text if it is short or not there."""
+        at = -1 if len(text) <= _SHORT_CHARS or "\0" in text else self._whole.find(text)
+        if at < 0:
+            return text
+        number = bisect_right(self._starts, at) - 1
+        return {"message": number, "start": at - self._starts[number], "chars": len(text)}
 
 
 def _replace_texts(record: dict[str, Any]) -> object:
@@ -205,6 +217,9 @@ _PIECE_KEYS: Final = (
     *("cut", "turns", "origin"),
 )
 _read_piece: Final = attrgetter(*(key if key != "cut" else "is_cut" for key in _PIECE_KEYS))
+_STORED: Final = tuple(key for key in _PIECE_KEYS if key != "cut")
+_read_stored: Final = attrgetter(*_STORED)
+_ENCODER: Final = msgspec.json.Encoder()
 
 
 class TracedMessage(Struct, frozen=True):
@@ -326,6 +341,10 @@ class Trace(Struct, frozen=True, kw_only=True):
             raise damaged_record(origin, why[:1].lower() + why[1:]) from error
 
 
+_REST: Final = tuple(key for key in Trace.__struct_fields__ if key not in _PROMPT)
+_read_rest: Final = attrgetter(*_REST)
+
+
 def _to_plain(value: object) -> Any:  # noqa: ANN401  # what a trace holds
     """Convert records to dictionaries, also in tuples."""
     if isinstance(value, Fragment):
@@ -371,8 +390,7 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
 
 def _to_record(fragment: Fragment) -> Fragment:
     """Reduce a fragment to what the trace stores, and compare it with its whole source."""
-    kept = dict(zip(_PIECE_KEYS, _read_piece(fragment), strict=True))
-    kept.pop("cut")
+    kept = dict(zip(_STORED, _read_stored(fragment), strict=True))
     kept["offered_tokens"] = max(fragment.offered_tokens, fragment.whole_tokens)
     return Fragment(**kept)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.config.settings import SettingsFiles
 from familiar_cli.base.times import clock
 from familiar_cli.llm import slots
 
@@ -48,6 +50,25 @@ def open_model(
     return LLMClient(slot, on_wait=on_wait)
 
 
+class _SlotInUse:
+    """A resolved slot, with what it was resolved from beside the settings."""
+
+    def __init__(self, settings: LLMSettings, name: str) -> None:
+        self._files = SettingsFiles()
+        for path in (environment.keys_file(), slots.windows_path(), slots.thinking_path()):
+            self._files.note(path)
+        self.slot = slots.resolve_slot(settings, name)
+        self._variables = self._read_variables()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it must be resolved again."""
+        return self._variables != self._read_variables() or self._files.have_changed
+
+    def _read_variables(self) -> list[str | None]:
+        return [*map(os.environ.get, (*environment.OF_SLOTS, self.slot.api_key_env))]
+
+
 class SlotModels:
     """The models of a familiar's slots, each opened on first use.
 
@@ -60,6 +81,7 @@ class SlotModels:
         self._settings = settings
         self._note = note
         self._opened: dict[slots.ResolvedSlot, ChatModel] = {}
+        self._resolved: dict[str, _SlotInUse] = {}
 
     def slot(self, name: str = slots.MAIN) -> slots.ResolvedSlot:
         """Resolve the server and model of the slot `name`.
@@ -67,7 +89,10 @@ class SlotModels:
         Raises:
             ConfigError: The settings of the slot are invalid.
         """
-        return slots.resolve_slot(self._settings, name)
+        known = self._resolved.get(name)
+        if known is None or known.is_outdated:
+            known = self._resolved[name] = _SlotInUse(self._settings, name)
+        return known.slot
 
     def open(
         self,

@@ -298,7 +298,8 @@ def _begin_turn(
         familiar.privacy.check_member(said.channel_id, said.author)
     else:
         told = familiar.privacy.enter(said.channel_id, said.author, said.kind)
-        said = replace(said, notices=said.notices or told)
+        if told and not said.notices:
+            said = replace(said, notices=told)
     setup = _turn_setup(familiar, said, slot)
     request = turn_request(familiar, said, setup)
     if asking.memory_only:

@@ -172,6 +172,13 @@ class RequestConversation(Struct, frozen=True):
     words: str = ""
     is_unreadable: bool = False
 
+    @property
+    def changes_history(self) -> bool:
+        """Whether something must be stored before the message is said."""
+        placed = self.placement
+        changes = placed and (placed.unknown or placed.chosen or placed.revised)
+        return bool(self.parent is not None or self.unknown or changes)
+
 
 class Conversations:
     """Finds the conversations of one familiar, and prepares them for a reply.
@@ -290,14 +297,20 @@ class Conversations:
         )
         return replace(said, channel_id=channel_id, off_record=True, remembered=before)
 
-    def prepare(self, found: RequestConversation, said: Said) -> Said:
+    def prepare(self, found: RequestConversation, said: Said, *, is_stored: bool = False) -> Said:
         """Store the lines that only the program knows; return the message as it is to be said.
+
+        Args:
+            found: Its conversation.
+            said: The message.
+            is_stored: The caller stores it; otherwise it is said, which checks the speaker, too.
 
         Raises:
             FamiliarError: The history cannot be written.
         """
-        history, placement = self._familiar.history, found.placement
-        notices = self._familiar.privacy.enter(found.channel_id, said.author, said.kind)
+        history, placement, notices = self._familiar.history, found.placement, said.notices
+        if is_stored or found.changes_history:
+            notices = self._familiar.privacy.enter(found.channel_id, said.author, said.kind)
         if found.parent is not None and placement and placement.after:
             replaced = found.is_correction and self._replaced_turns(found.parent, placement.after)
             history.branch(found.channel_id, placement.after, found.parent)
@@ -308,7 +321,7 @@ class Conversations:
             edit_turn(self._familiar, placement.revised, placement.words)
         if unknown := self._not_restored(found):
             history.append_all(_lines_as_turns(unknown, found.channel_id, said.author))
-        return replace(self._place_message(said, found), notices=notices)
+        return self._place_message(said, found, notices)
 
     def keep(self, conversation: RequestConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
         """Store a message and a reply by another model; return both turns.
@@ -318,7 +331,7 @@ class Conversations:
         Raises:
             FamiliarError: The history cannot be written.
         """
-        said, history = self.prepare(conversation, said), self._familiar.history
+        said, history = self.prepare(conversation, said, is_stored=True), self._familiar.history
         question = self._kept_line(said, "user")
         old = said.instead_of
         if old is None:
@@ -341,7 +354,7 @@ class Conversations:
         Raises:
             FamiliarError: The history cannot be written.
         """
-        return self._kept_line(self.prepare(conversation, said), role)
+        return self._kept_line(self.prepare(conversation, said, is_stored=True), role)
 
     def _kept_line(self, said: Said, role: Role) -> Turn:
         kept = self._familiar.history.turn(said.reply_to) if said.reply_to is not None else None
@@ -354,13 +367,20 @@ class Conversations:
             message_id=said.message_id,
         )
 
-    def _place_message(self, said: Said, conversation: RequestConversation) -> Said:
-        placement = conversation.placement
-        said = replace(said, channel_id=conversation.channel_id)
+    def _place_message(
+        self, said: Said, conversation: RequestConversation, notices: tuple[str, ...]
+    ) -> Said:
+        placement, channel_id = conversation.placement, conversation.channel_id
         if placement is None or placement.step in {"say", "branch"}:
-            return said
+            return replace(said, channel_id=channel_id, notices=notices)
         reply = placement.reply and self._familiar.history.turn(placement.reply)
-        return replace(said, reply_to=placement.question, instead_of=reply or None)
+        return replace(
+            said,
+            channel_id=channel_id,
+            notices=notices,
+            reply_to=placement.question,
+            instead_of=reply or None,
+        )
 
     def _start_branch(
         self, lines: Sequence[RequestLine], author: Author, channel_id: str

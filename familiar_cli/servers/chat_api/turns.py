@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from msgspec.structs import replace
-
 from familiar_cli.actions.talk.served_log import SOURCE, note_unkept
 from familiar_cli.actions.talk.talk import Asking, LiveTurn, take_turn
 from familiar_cli.context.turn import TurnResult, Watcher
@@ -114,21 +112,20 @@ class ServedTurn(LiveTurn):
         conversation = conversations.find(
             lines, identity.author, identity.channel_id, identity.message_id, kind=identity.kind
         )
-        author = lines[-1].author or identity.author
+        if conversation.is_unreadable:
+            self._unkept = "a whole prompt in which the current message was not found"
         said = Said(
             conversation.words or identity.asked.said,
-            author,
+            lines[-1].author or identity.author,
             greeting=0,
             source=SOURCE,
             kind=identity.kind,
+            beside=identity.asked.texts if identity.asked.memory_only else (),
+            message_id="" if self._unkept else identity.message_id,
         )
-        if identity.asked.memory_only:
-            said = replace(said, beside=identity.asked.texts)
-        if conversation.is_unreadable:
-            self._unkept = "a whole prompt in which the current message was not found"
         if self._unkept:
             return conversations.off_record(conversation, said, lines[:-1])
-        return conversations.prepare(conversation, replace(said, message_id=identity.message_id))
+        return conversations.prepare(conversation, said)
 
     def _make_asking(self) -> Asking:
         request = self._wanted.asked
