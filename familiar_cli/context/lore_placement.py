@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_ORDER: Final = 1_000_000
 _DEPTH: Final = 4  # where SillyTavern has the author's note
+_UNSETTLED: Final = frozenset({PromptSpan.author_note, PromptSpan.outlet})
 _OUTLET: Final = re.compile(r"\{\{\s*outlet\s*::?\s*([^{}]*?)\s*\}\}", re.IGNORECASE)
 _WITH_OUTLETS: Final = frozenset(
     {Layer.core, Layer.character, Layer.author_note, Layer.depth_inject}
@@ -110,6 +111,8 @@ def settle_places(pieces: Sequence[Contribution]) -> list[Contribution]:
     note = next(notes, None)
     place = note.place if note else PromptSpan.depth
     depth, role = (note.depth, note.role) if note else (_DEPTH, "system")
+    if not [piece for piece in pieces if piece.place in _UNSETTLED]:
+        return list(pieces)
     names = {
         name
         for piece in pieces
@@ -121,34 +124,36 @@ def settle_places(pieces: Sequence[Contribution]) -> list[Contribution]:
     def settle(piece: Contribution) -> Contribution:
         if piece.place is PromptSpan.author_note:
             return replace(piece, place=place, depth=depth, role=role)
-        if piece.place is PromptSpan.outlet and piece.outlet not in names and not piece.remark:
+        if piece.outlet not in names and not piece.remark:
             return replace(piece, remark=f"no text has `{{{{outlet::{piece.outlet}}}}}`")
         return piece
 
-    return [settle(piece) for piece in pieces]
+    return [settle(piece) if piece.place in _UNSETTLED else piece for piece in pieces]
 
 
 def fill_outlets(fragments: Iterable[Fragment]) -> tuple[Fragment, ...]:
     """Put the entries of outlets where texts of the character, or of settings, have them."""
     fragments = tuple(fragments)
     texts: dict[str, list[str]] = {}
-    for piece in sorted(fragments, key=lambda piece: piece.order):
-        if piece.place is PromptSpan.outlet and piece.kept:
-            texts.setdefault(piece.outlet, []).append(piece.text.strip())
+    offered = [piece for piece in fragments if piece.place is PromptSpan.outlet and piece.kept]
+    for piece in sorted(offered, key=lambda piece: piece.order):
+        texts.setdefault(piece.outlet, []).append(piece.text.strip())
 
     def fill(text: str) -> str:
         return _OUTLET.sub(lambda match: "\n".join(texts.get(match[1], ())), text)
 
-    return tuple(
+    filled = [
         replace(
             piece,
             text=fill(piece.text),
             dialogue=tuple(replace(line, text=fill(line.text)) for line in piece.dialogue),
         )
-        if _may_have_outlets(piece) and "{{" in f"{piece.text}{piece.dialogue}"
+        if "{{" in (f"{piece.text}{piece.dialogue}" if piece.dialogue else piece.text)
+        and _may_have_outlets(piece)
         else piece
         for piece in fragments
-    )
+    ]
+    return tuple(filled)
 
 
 def _may_have_outlets(piece: Contribution) -> bool:

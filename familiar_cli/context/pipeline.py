@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -56,26 +57,19 @@ _HIGHEST_FIRST: Final[tuple[Role, ...]] = ("assistant", "user", "system")
 
 def render_messages(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
     """Convert the fragments in the prompt to messages."""
-    kept = [fragment for fragment in fragments if fragment.kept]
+    kept: dict[PromptSpan, list[Fragment]] = {place: [] for place in PromptSpan}
+    for fragment in sorted(fragments, key=attrgetter("order")):
+        if fragment.kept:
+            kept[fragment.place].append(fragment)
     chat = _with_insertions(
-        [_make_message(f.role, f.text) for f in _fragments_at(kept, PromptSpan.chat)],
-        _fragments_at(kept, PromptSpan.depth),
+        [_make_message(f.role, f.text) for f in kept[PromptSpan.chat]], kept[PromptSpan.depth]
     )
-    examples = _example_messages(_fragments_at(kept, PromptSpan.example))
+    examples = _example_messages(kept[PromptSpan.example])
     start = [_make_message("system", budget.START_MARK)] if examples else []
-    past = [
-        _make_message("system", f.text.strip()) for f in _fragments_at(kept, PromptSpan.summary)
-    ]
-    post = [
-        _make_message("system", f.text.strip())
-        for f in _fragments_at(kept, PromptSpan.post_history)
-    ]
-    post += [_make_message(f.role, f.text) for f in _fragments_at(kept, PromptSpan.begun)]
-    lead = [
-        _make_message("system", f.text.strip())
-        for place in _LEAD
-        for f in _fragments_at(kept, place)
-    ]
+    past = [_make_message("system", f.text.strip()) for f in kept[PromptSpan.summary]]
+    post = [_make_message("system", f.text.strip()) for f in kept[PromptSpan.post_history]]
+    post += [_make_message(f.role, f.text) for f in kept[PromptSpan.begun]]
+    lead = [_make_message("system", f.text.strip()) for place in _LEAD for f in kept[place]]
     return _with_one_lead([*lead, *examples, *start, *past, *chat, *post])
 
 
@@ -135,11 +129,6 @@ def _with_one_lead(messages: list[Message]) -> tuple[Message, ...]:
         return tuple(messages)
     lead = _make_message("system", "\n\n".join(m["content"] for m in messages[:count]))
     return (lead, *messages[count:])
-
-
-def _fragments_at(fragments: Iterable[Fragment], place: PromptSpan) -> list[Fragment]:
-    found = (fragment for fragment in fragments if fragment.place is place)
-    return sorted(found, key=lambda fragment: fragment.order)
 
 
 def _make_message(role: Role, text: str) -> Message:
@@ -349,7 +338,7 @@ class ContextPipeline:
 
     def count(self, messages: Sequence[Message]) -> int:
         """Count the tokens of `messages` as one prompt."""
-        texts = sum(self.counter.count(message["content"]) for message in messages)
+        texts = sum(map(self.counter.count, [message["content"] for message in messages]))
         return budget.PROMPT_TOKENS + texts + budget.MESSAGE_TOKENS * len(messages)
 
     async def _gather(self, request: ContextRequest) -> tuple[list[Contribution], list[Report]]:
@@ -520,7 +509,7 @@ def _forget_task(task: asyncio.Future[T]) -> None:
 
 
 def _hides_private(assembled: Assembled) -> bool:
-    return any(piece.kept and piece.hidden for piece in assembled.fragments)
+    return bool([piece for piece in assembled.fragments if piece.kept and piece.hidden])
 
 
 def _newest_contributions(request: ContextRequest) -> list[Contribution]:

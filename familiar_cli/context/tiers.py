@@ -6,6 +6,7 @@ docs/reference/context-tiers.md, whose table is generated from this one.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -65,6 +66,7 @@ LOADED: Final = (
 )
 
 
+@lru_cache(maxsize=512)
 def lowest_tier(rel_path: str) -> int | None:
     """Return the lowest tier that loads a file; None if it does not depend on tiers."""
     rel_path = layout.path_without_scope(rel_path)

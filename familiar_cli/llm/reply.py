@@ -119,16 +119,18 @@ class EventSplitter:
         elif field == "data":
             self._data.append(value)
             # Some servers leave out the empty line after an event.
-            if len(self._data) == 1 and (value.strip() == DONE or _parse(value) is not None):
-                yield from self._flush_data()
+            parsed = _parse(value) if len(self._data) == 1 else None
+            if parsed is not None or (len(self._data) == 1 and value.strip() == DONE):
+                yield from self._flush_data(parsed)
 
-    def _flush_data(self) -> Iterator[ServerEvent]:
+    def _flush_data(self, parsed: Any = None) -> Iterator[ServerEvent]:  # noqa: ANN401  # JSON
+        if not self._data:
+            return
         text, name = "\n".join(self._data), self._name
-        if self._data:
-            self._data, self._name = [], ""
-            if text.strip():
-                self.pending_bytes = 0
-                yield ServerEvent(text, _parse(text), name)
+        self._data, self._name = [], ""
+        if text.strip():
+            self.pending_bytes = 0
+            yield ServerEvent(text, _parse(text) if parsed is None else parsed, name)
 
     def _take_open_object(self) -> Iterator[ServerEvent]:
         """Yield an object that is complete although no line end follows it."""

@@ -216,17 +216,13 @@ class _Estimate:
     name: Final = "estimate"
 
     def count(self, text: str) -> int:
-        return round(sum(map(_cost_of_line, split_lines(text))))
+        lines = _LINE_STARTS.split(text)
+        is_kept = max(map(len, lines)) <= _MOST_LINE_CHARS
+        return round(sum(map(_known_cost if is_kept else _cost_of_line, lines)))
 
 
-def split_lines(text: str) -> Iterator[str]:
-    """Split `text` where a piece always ends: at line breaks before a visible character."""
-    start = at = 0
-    while at := text.find("\n", at) + 1:
-        if at < len(text) and not text[at].isspace():
-            yield text[start:at]
-            start = at
-    yield text[start:]
+# Where a piece always ends.
+_LINE_STARTS: Final = re.compile(r"(?<=\n)(?=\S)")
 
 
 def _cost_of_line(line: str) -> float:

@@ -433,16 +433,9 @@ class Connections:
         Raises:
             FailedError: The exchange failed, here or while reading the body.
         """
-        headers = {"Accept": accept, "Accept-Encoding": "identity"}
-        headers["User-Agent"] = f"familiar/{__version__}"
-        if body:
-            headers["Content-Type"] = "application/json"
-        if slot.api_key:
-            headers["Authorization"] = f"Bearer {slot.api_key}"
         try:
             client = (await self._open(slot, url)).client
-            request = client.build_request(method, url, content=body or None, headers=headers)
-            response = await _send(client, request)
+            response = await _send(client, _make_request(slot, method, url, accept, body))
             try:
                 yield response
             finally:
@@ -470,6 +463,27 @@ class Connections:
             held = self._held[loop] = _LoopClient(client, _close_at_end(client))
             await anext(held.holder)
         return held
+
+
+def _make_request(
+    slot: ResolvedSlot, method: str, url: str, accept: str, body: bytes
+) -> httpx.Request:
+    import httpx  # noqa: PLC0415
+
+    headers = {"Accept": accept, "Accept-Encoding": "identity", "Connection": "keep-alive"}
+    headers["User-Agent"] = f"familiar/{__version__}"
+    if body:
+        headers["Content-Type"] = "application/json"
+    if slot.api_key:
+        headers["Authorization"] = f"Bearer {slot.api_key}"
+    return httpx.Request(method, _parse_url(url), headers=headers, content=body or None)
+
+
+@lru_cache(maxsize=16)  # those of the models in use
+def _parse_url(url: str) -> httpx.URL:
+    import httpx  # noqa: PLC0415
+
+    return httpx.URL(url)
 
 
 async def _close_at_end(client: httpx.AsyncClient) -> AsyncGenerator[None]:

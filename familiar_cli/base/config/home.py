@@ -48,11 +48,15 @@ class _FamiliarFile:
     def __init__(self, rel_path: str) -> None:
         self._rel_path = rel_path
 
+    def __set_name__(self, owner: type[FamiliarPaths], name: str) -> None:
+        self._name = name
+
     def __get__(self, paths: FamiliarPaths, owner: type[FamiliarPaths]) -> Path:
-        return paths.root / self._rel_path
+        path = paths.__dict__[self._name] = paths.root / self._rel_path
+        return path
 
 
-class FamiliarPaths(Struct, frozen=True):
+class FamiliarPaths(Struct, frozen=True, dict=True):
     """The files of one familiar. See docs/reference/layout.md."""
 
     root: Path

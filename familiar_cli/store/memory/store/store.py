@@ -448,7 +448,7 @@ def hold_lock(lock_path: Path, timeout_s: float) -> Iterator[None]:
     """Hold the lock at `lock_path`. It is released if the holder crashes.
 
     Waiters queue for a second lock, and only its holder waits for the first. A holder that wants
-    the lock again must queue too, so no waiter starves.
+    the lock again must queue too, so no waiter starves. Who does not wait does not queue.
 
     Raises:
         LockedError: Another thread or process held it for `timeout_s`.
@@ -458,7 +458,8 @@ def hold_lock(lock_path: Path, timeout_s: float) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             lock_path.parent.mkdir(parents=True, exist_ok=True)
-            with locked(lock_path.with_name(f"{lock_path.name}.next"), timeout_s):
+            queue = locked(lock_path.with_name(f"{lock_path.name}.next"), timeout_s)
+            with queue if timeout_s else nullcontext():
                 left_s = max(timeout_s - (clock.stopwatch_s() - begun_s), 0)
                 stack.enter_context(locked(lock_path, left_s))
         except LockedError as error:
