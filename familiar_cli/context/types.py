@@ -180,10 +180,12 @@ class Said(Struct, frozen=True):
         if not self.text.strip():
             hint = "Run `familiar chat`." if is_sent else 'Run `familiar hear "Good morning"`.'
             raise UsageError(f"The message is empty; nothing was {undone}", hint=hint)
-        if any("\ud800" <= character <= "\udfff" for character in self.text):
+        try:
+            self.text.encode()
+        except UnicodeEncodeError:
             raise UsageError(
                 f"The message contains bytes that are not UTF-8 text; nothing was {undone}"
-            )
+            ) from None
 
 
 class Contribution(Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing, nullcontext
+from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -421,12 +421,20 @@ TurnEvent = Trace | TurnNotice | str | ReplyEnd
 """The prompt, once the message is stored; a notice; a piece of the reply; its end."""
 
 
+_LONG_S: Final = 3_600.0
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
 class LiveTurn:
     """A turn in progress, started at once, that any number of clients can follow."""
 
     def __init__(self) -> None:
         self._events: list[TurnEvent] = []
-        self._news = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
         self.task = asyncio.ensure_future(self._run())
 
     @property
@@ -437,20 +445,32 @@ class LiveTurn:
 
     async def follow(self) -> AsyncIterator[TurnEvent]:
         """Yield all events from the first up to `ReplyEnd`."""
-        number = 0
-        while True:
-            while number == len(self._events):
-                await self._news.wait()
-            event = self._events[number]
-            yield event
-            if isinstance(event, ReplyEnd):
-                return
-            number += 1
+        number, event = 0, None
+        while not isinstance(event, ReplyEnd):
+            if event := await self.event(number):
+                yield event
+                number += 1
+
+    async def event(self, number: int, wait_s: float = _LONG_S) -> TurnEvent | None:
+        """Return an event by its number, from 0; None if it does not come in time."""
+        if number == len(self._events):
+            loop = asyncio.get_running_loop()
+            waiter = loop.create_future()
+            self._waiting.append(waiter)
+            late = loop.call_later(wait_s, _wake, waiter)
+            try:
+                await waiter
+            finally:
+                late.cancel()
+                with suppress(ValueError):
+                    self._waiting.remove(waiter)
+        return self._events[number] if number < len(self._events) else None
 
     def _put(self, event: TurnEvent) -> None:
         self._events.append(event)
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            _wake(waiter)
 
     async def cancel(self) -> None:
         """Stop the reply, keeping the partial text."""

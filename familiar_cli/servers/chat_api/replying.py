@@ -358,9 +358,9 @@ class ReplyResponse:
         created_s: int,
         calls: ToolCalls,
     ) -> None:
-        self._events = turn.follow()
+        self._turn = turn
+        self._taken = 0  # events
         self._calls = calls
-        self._coming: asyncio.Future[TurnEvent] | None = None
         self._wanted = wanted
         self._counter = served.familiar.counter
         self._leave = leave
@@ -371,11 +371,7 @@ class ReplyResponse:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
         self._scope = scope
-        try:
-            await play_while_connected(receive, self._play(send), self._leave)
-        finally:
-            if self._coming:
-                self._coming.cancel()
+        await play_while_connected(receive, self._play(send), self._leave)
 
     async def _play(self, send: Send) -> None:
         if not self._wanted.asked.stream:
@@ -392,14 +388,11 @@ class ReplyResponse:
         else:
             await self._stream(send, event)
 
-    async def _next(self, wait_s: float | None) -> TurnEvent | None:
+    async def _next(self, wait_s: float) -> TurnEvent | None:
         """Return the next event; None if none comes in time."""
-        self._coming = self._coming or asyncio.ensure_future(anext(self._events))
-        done, _ = await asyncio.wait({self._coming}, timeout=wait_s)
-        if not done:
-            return None
-        coming, self._coming = self._coming, None
-        return coming.result()
+        event = await self._turn.event(self._taken, wait_s)
+        self._taken += event is not None
+        return event
 
     async def _stream(self, send: Send, event: TurnEvent | None) -> None:
         is_late = self._is_late
@@ -423,12 +416,12 @@ class ReplyResponse:
             else:
                 await _put_body(send, _BEAT)
             event = await self._next(_BEAT_S)
-        shape = shape or self._shape()
+        shape, last = shape or self._shape(), b""
         if event.error:
-            await _put_body(send, shape.error(to_api_error(event.error, self._scope)))
+            last = shape.error(to_api_error(event.error, self._scope))
         elif not self._is_raw:
-            await _put_body(send, shape.last(*self._reply(event, pieces)))
-        await send({"type": "http.response.body", "body": shape.end})
+            last = shape.last(*self._reply(event, pieces))
+        await send({"type": "http.response.body", "body": last + shape.end})
 
     async def _whole(self, send: Send) -> None:
         """Send one JSON object, preceded by blank lines while the client waits."""
