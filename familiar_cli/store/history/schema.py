@@ -22,7 +22,8 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.rows import UNREAD, DamagedRowError, Row, pack, to_number
 
 APPLICATION_ID: Final = 0x46414D31  # "FAM1": identifies the file as ours
-VERSION: Final = 1
+VERSION: Final = 2
+_OLDEST: Final = 1  # has other triggers, which the first change replaces
 _EARLIER_ID: Final = 0x66616D69  # before the first release
 _MOST_KNOWN: Final = 32  # answers
 _QUERY_ONLY: Final = "PRAGMA query_only = ON"
@@ -94,6 +95,8 @@ class HistoryFile:
         with self.use(create=True) as connection:
             (before,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
             with transaction(connection):
+                if _read_mark(connection, "user_version") < VERSION:
+                    _renew_triggers(connection)
                 if accounts and accounts != set(connection.execute("SELECT * FROM owners")):
                     connection.execute("DELETE FROM owners")
                     connection.executemany("INSERT INTO owners VALUES (?, ?)", accounts)
@@ -296,7 +299,7 @@ def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
         _read_mark(connection, "application_id"),
         _read_mark(connection, "user_version"),
     )
-    if (owner, version) == (APPLICATION_ID, VERSION):
+    if owner == APPLICATION_ID and _OLDEST <= version <= VERSION:
         return False
     if owner == APPLICATION_ID:
         raise RefusedError(
@@ -336,10 +339,24 @@ def _read_mark(connection: sqlite3.Connection, pragma: str) -> int:
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
-    for statement in Path(__file__).with_name("tables.sql").read_text("utf-8").split("\n\n"):
+    for statement in _statements():
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _renew_triggers(connection: sqlite3.Connection) -> None:
+    """Replace the triggers by those of this version, in the transaction that is open."""
+    for statement in _statements():
+        _, is_trigger, rest = statement.partition("CREATE TRIGGER ")
+        if is_trigger:
+            connection.execute(f'DROP TRIGGER IF EXISTS "{rest.split()[0]}"')
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _statements() -> list[str]:
+    return Path(__file__).with_name("tables.sql").read_text("utf-8").split("\n\n")
 
 
 def legacy_table(connection: sqlite3.Connection) -> str:

@@ -20,7 +20,7 @@ FORMS = {
     "a newer version": (
         f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION + 1}",
         RefusedError,
-        "supports only up to 1",
+        f"supports only up to {VERSION}",
     ),
     "a state before the first release": (
         f"PRAGMA application_id = {BEFORE_THE_FIRST_RELEASE}; PRAGMA user_version = 12",
@@ -65,6 +65,44 @@ def test_the_refusal_of_another_programs_history_names_the_command_that_imports_
         store.newest_id()
 
     assert "`familiar import history.db`" in refused.value.hint
+
+
+OF_VERSION_1 = """
+DROP TRIGGER only_speakers_are_noted; DROP TRIGGER turns_are_unread;
+CREATE TRIGGER only_speakers_are_noted AFTER INSERT ON turns
+BEGIN
+    INSERT OR REPLACE INTO one_to_one
+        SELECT id, NEW.author_platform, NEW.author_user_id FROM turns
+        WHERE NEW.author_platform IS NOT NULL AND turns.channel_id = NEW.channel_id
+        AND NEW.channel_id NOT IN (SELECT channel_id FROM only_speakers);
+END;
+PRAGMA user_version = 1
+"""
+
+
+def state(path) -> tuple[int, set[object]]:
+    with closing(sqlite3.connect(path)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        return version, set(connection.execute("SELECT name, sql FROM sqlite_master"))
+
+
+def test_the_first_change_replaces_the_triggers_of_version_1(path) -> None:
+    with closing(HistoryStore(path)) as store:
+        store.append("den", "user", "Hello")
+    new = state(path)
+    make(path, OF_VERSION_1)
+    old = state(path)
+    assert (old[0], len(old[1] - new[1])) == (1, 1)
+    with closing(HistoryStore(path)) as one, closing(HistoryStore(path)) as other:
+        assert (one.newest_id(), other.newest_id()) == (1, 1)
+        assert state(path) == old  # reading changes nothing
+        with pytest.raises(ZeroDivisionError), one.change():
+            raise ZeroDivisionError
+        assert state(path) == old
+        one.append("den", "user", "one", author=Author("irc", "anna"))
+        other.append("den", "user", "other", author=Author("irc", "bob"))
+        assert other.rows("SELECT count(*) FROM unread") == [(3,)]
+    assert state(path) == new
 
 
 @each("argv", [("ask", "Hi", "--dry-run"), ("hear", "Hi"), ("history", "stats"), ("status",)])
