@@ -76,6 +76,15 @@ class Discreet(Struct, frozen=True):
         return f"{type(self).__name__}({fields})"
 
 
+def well_formed(text: str) -> str:
+    """Join the halves of surrogate pairs, and replace a lone half by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 def harmless(text: str) -> str:
     """Remove escape sequences and other controls that could affect a terminal."""
     if text.isascii() and text.isprintable():

@@ -23,7 +23,7 @@ from familiar_cli.base.who.identity import Labels, Me
 from familiar_cli.context.replies import GoingOn
 from familiar_cli.context.request import Assembled, ContextRequest
 from familiar_cli.context.trace import Trace, make_trace
-from familiar_cli.llm.reply import empty_reply
+from familiar_cli.llm.reply import CALLS, empty_reply
 from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 from familiar_cli.store.memory.pages.lines import KnownTexts
@@ -136,10 +136,6 @@ def why_stopped(replied: CompleteReply, model: ChatModel) -> list[str]:
         case "content_filter":
             return ["The server's content filter stopped the reply"]
     return []
-
-
-# A reply that ends so wants something done before it says anything.
-_CALLS: Final = frozenset({"tool_calls", "function_call"})
 
 
 class TurnResult(Struct, frozen=True):
@@ -273,7 +269,8 @@ class TurnRunner:
             trace = _with_calls(trace, prompt)
             trace = replace(trace, thinking=getattr(error, "thinking", ""))
             raise await self._failed(error, listener.text, trace) from error
-        if not replied.text.strip() and replied.completion.finish_reason not in _CALLS:
+        calls = replied.completion.finish_reason in CALLS and prompt.sent.offers_functions
+        if not (replied.text.strip() or calls):
             trace = replace(_with_calls(trace, prompt), thinking=replied.completion.thinking)
             raise await self._failed(empty_reply(model, replied.completion), "", trace)
         listener.close(replied.text)

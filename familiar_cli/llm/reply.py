@@ -18,7 +18,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from familiar_cli.base.errors import BadReplyError
-from familiar_cli.base.text import one_line, str_or_empty
+from familiar_cli.base.text import one_line, str_or_empty, well_formed
 from familiar_cli.llm.thinking import ThinkingFilter
 from familiar_cli.llm.types import ChatModel, Completion, Usage
 
@@ -195,6 +195,9 @@ _FAILED: Final = frozenset(
         *("network_error", "insufficient_system_resource", "engine_error"),
     }
 )
+CALLS: Final = frozenset({"tool_calls", "function_call"})
+"""Finish reasons of replies that want something done before they say anything."""
+
 _REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 _CONTENT: Final = frozenset({"choices", "message", "response", "done", "usage"})
 
@@ -235,6 +238,7 @@ class StreamedReply:
         self.refusal = ""
         self._has_failed = False
         self._filter = ThinkingFilter(begins_inside=begins_inside)
+        self._half = ""  # the first half of a surrogate pair, whose second is yet to come
         self._thinking: list[str] = []
         self._raw: list[str] = []
         self._raw_chars = 0
@@ -250,7 +254,8 @@ class StreamedReply:
     @property
     def thinking(self) -> str:
         """The reasoning so far."""
-        return "\n\n".join(filter(None, ("".join(self._thinking).strip(), self._filter.thinking)))
+        apart = well_formed("".join(self._thinking)).strip()
+        return "\n\n".join(filter(None, (apart, self._filter.thinking)))
 
     @property
     def has_lone_end(self) -> bool:
@@ -288,7 +293,9 @@ class StreamedReply:
 
     def close(self) -> str:
         """End the reply; return the text that was held back."""
-        return self._filter.close(is_whole=self.complete and self.finish_reason != "length")
+        half, self._half = self._half, ""
+        shown = self._filter(well_formed(half)) if half else ""
+        return shown + self._filter.close(is_whole=self.complete and self.finish_reason != "length")
 
     def finished(self, asked_model: str) -> Completion:
         """Return the completion; the model defaults to `asked_model`."""
@@ -310,7 +317,7 @@ class StreamedReply:
 
     def _take_payload(self, payload: dict[str, Any], *, is_bare: bool) -> str:
         if isinstance(payload.get("model"), str):
-            self._model = payload["model"][:MAX_NAME_CHARS]
+            self._model = well_formed(payload["model"][:MAX_NAME_CHARS])
         self._usage = _read_usage(payload) or self._usage
         if "choices" not in payload:
             return self._take_plain(payload)
@@ -318,7 +325,7 @@ class StreamedReply:
         delta, message = choice.get("delta"), choice.get("message")
         is_whole = isinstance(message, dict) and not isinstance(delta, dict)
         text = self._take_message(message if is_whole else delta, choice.get("text"))
-        text = self._new_part(text) if is_whole else text
+        text = self._new_part(well_formed(text)) if is_whole else text
         shown = self._add(text)
         self._take_reason(choice.get("finish_reason"), choice.get("error"))
         if is_whole and (is_bare or payload.get("object") == "chat.completion"):
@@ -343,7 +350,7 @@ class StreamedReply:
         self._thinking += filter(None, (thought, thoughts))
         self._count(thought + thoughts)
         if isinstance(message.get("refusal"), str):
-            self.refusal += message["refusal"]
+            self.refusal = well_formed(self.refusal + message["refusal"])
             self._count(message["refusal"])
         return content
 
@@ -362,6 +369,9 @@ class StreamedReply:
 
     def _add(self, text: str) -> str:
         self._count(text)
+        text = self._half + text
+        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        text = well_formed(text.removesuffix(self._half))
         if not text:
             return ""
         self._raw.append(text)
@@ -384,6 +394,12 @@ def empty_reply(model: ChatModel, completion: Completion) -> BadReplyError:
             f"The model {model.name!r} used up its limit of {model.max_tokens:,} tokens with "
             "thinking, and replied nothing",
             hint="`familiar config set llm.max_tokens N` with a larger N leaves room for a reply.",
+        )
+    if why in CALLS:
+        return BadReplyError(
+            f"The model {model.name!r} wants to call a function instead of replying, and was "
+            "offered none",
+            hint="Try again, or choose another model: `familiar config set llm.model M`.",
         )
     if completion.thinking:
         return BadReplyError(

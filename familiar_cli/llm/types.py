@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import BadInputError, ModelError
+from familiar_cli.base.text import well_formed
 
 if TYPE_CHECKING:
     from familiar_cli.llm.slots import ResolvedSlot
@@ -37,6 +38,12 @@ class PreparedRequest(Struct, frozen=True):
     model: str
     stream: bool
     body: bytes
+
+    @property
+    def offers_functions(self) -> bool:
+        """Whether a reply may be a call of a function instead of words."""
+        body = json.loads(self.body)
+        return bool(body.get("tools") or body.get("functions"))
 
 
 class Usage(Struct, frozen=True):
@@ -230,7 +237,7 @@ def make_body(
 
 def encode_body(body: Mapping[str, Any]) -> bytes:
     """Serialise the body of a request as UTF-8 JSON."""
-    return _encode_utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+    return well_formed(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 def with_model(body: bytes, model: str) -> bytes:
@@ -248,16 +255,7 @@ def with_model(body: bytes, model: str) -> bytes:
         raise BadInputError(
             "This request does not begin with its model, so the model cannot be replaced"
         )
-    return _encode_utf8(_MODEL_FIRST + json.dumps(model, ensure_ascii=False) + text[end:])
-
-
-def _encode_utf8(text: str) -> bytes:
-    """Encode `text`, replacing lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return whole.encode("utf-8")
+    return well_formed(_MODEL_FIRST + json.dumps(model, ensure_ascii=False) + text[end:]).encode()
 
 
 _PIECES = re.compile(r"\S+\s*|\s+")

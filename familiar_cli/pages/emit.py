@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError, PartialError
 from familiar_cli.base.files import ON_WINDOWS
-from familiar_cli.base.text import harmless, harmless_json
+from familiar_cli.base.text import harmless, harmless_json, well_formed
 from familiar_cli.base.times.clock import iso
 
 if TYPE_CHECKING:
@@ -161,7 +161,9 @@ def write_json(value: object) -> None:
     """Print `value` as one line of JSON; non-ASCII characters stay if stdout can encode them."""
     import json  # starting is quicker without it
 
-    line = json.dumps(value, ensure_ascii=not _carries_unicode(), default=_json_value)
+    line = well_formed(json.dumps(value, ensure_ascii=False, default=_json_value))
+    if not _carries_unicode():
+        line = json.dumps(json.loads(line))
     _write_to(sys.stdout, harmless_json(line) + "\n")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base import errors
 from familiar_cli.base.config.serving import BY_OTHERS
+from familiar_cli.base.text import well_formed
 
 if TYPE_CHECKING:
     from starlette.types import Scope, Send
@@ -149,7 +150,8 @@ async def respond_error(
     send: Send, error: ApiError, extra: Iterable[tuple[bytes, bytes]] = ()
 ) -> None:
     """Send an error response."""
-    body = json.dumps(error.to_json(), ensure_ascii=False, separators=(",", ":")).encode()
+    words = json.dumps(error.to_json(), ensure_ascii=False, separators=(",", ":"))
+    body = well_formed(words).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

@@ -129,6 +129,8 @@ def test_an_empty_reply_is_a_failure(world) -> None:
         world.take(Completion(" \n", "content_filter", "m", None))
     with pytest.raises(BadReplyError, match="only its thinking"):
         world.take(Completion("", "stop", "m", None, thinking="Hm."))
+    with pytest.raises(BadReplyError, match="wants to call a function"):
+        world.take(Completion("", "tool_calls", "m", None))
 
     assert {one[0] for one in world.turns()} == {"user"}
 

@@ -49,6 +49,16 @@ def test_the_text_is_all_pieces_in_order(pieces) -> None:
     assert "".join((*heard, reply.close())) == reply.text == "".join(pieces)
 
 
+@each("ending", ["", "\ud83d"])
+def test_halves_of_a_character_are_joined_or_replaced(ending) -> None:
+    reply, pieces = StreamedReply(), ["a\ud83d", "\ude00 \ud800 b" + ending]
+    deltas = ({"content": piece, "reasoning": piece} for piece in pieces)
+    events = [json.dumps({"choices": [{"delta": delta}]}) for delta in deltas]
+    heard = [reply.take(event(data)) for data in events]
+    text = "a\U0001f600 \ufffd b" + "\ufffd" * len(ending)
+    assert "".join((*heard, reply.close())) == reply.text == reply.thinking == text
+
+
 def test_reasoning_and_tool_calls_are_no_text() -> None:
     reply = StreamedReply()
     delta = {"reasoning": "hm", "reasoning_content": "hm", "tool_calls": [{}], "content": None}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import json
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from familiar_cli.pages import progress
-from familiar_cli.pages.emit import Output
+from familiar_cli.pages.emit import Output, write_json
 from familiar_cli.pages.page import WIDTH_CHARS, Bar, IndentedPart
 from familiar_cli.pages.page import plain as words
 from familiar_cli.pages.terminal import as_plain, column_table, plain
@@ -30,6 +34,15 @@ def test_text_from_outside_is_never_markup_and_never_fails(text) -> None:
     assert shown.startswith("[b]")
     assert "[/b] [/b]" in shown
     assert "\x1b" not in shown
+
+
+@each("encoding", ["utf-8", "cp1252"])
+def test_half_a_character_is_no_part_of_json(encoding, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    write_json(["\ud83d\ude00", "\ud800\u00e9"])
+    written = sys.stdout.buffer.getvalue()  # type: ignore[attr-defined]
+    assert json.loads(written) == ["\U0001f600", "\ufffd\u00e9"]
+    assert b"\\ud800" not in written
 
 
 def test_lines_in_a_pipe_are_never_wrapped_and_end_without_space() -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, field
 
 from familiar_cli.actions.talk.pictures import MOST_PICTURES
-from familiar_cli.base.text import bare_lines, one_line, str_or_empty
+from familiar_cli.base.text import bare_lines, one_line, str_or_empty, well_formed
 from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import RequestLine
@@ -201,6 +201,8 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     """
     try:
         body = json.loads(raw.decode("utf-8"))
+        if _HALF.search(raw):  # an escape may be half a character, which nothing can encode
+            body = json.loads(_dump_json(body))
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "The request is not JSON in UTF-8") from error
     if not isinstance(body, dict):
@@ -364,6 +366,7 @@ def _part_text(part: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _CHUNK: Final = "chat.completion.chunk"
 
 
@@ -466,4 +469,4 @@ def embeddings_body(model: str, vectors: list[Any], tokens: int) -> dict[str, An
 
 
 def _dump_json(data: object) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return well_formed(json.dumps(data, ensure_ascii=False, separators=(",", ":")))

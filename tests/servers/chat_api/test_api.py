@@ -259,6 +259,22 @@ def test_tool_calls_are_relayed_with_memory_only(serve, end) -> None:
     assert turns() == [("user", "How is the weather?"), ("assistant", "It is sunny.")]
 
 
+@pytest.mark.parametrize("model", ["ada", "ada+memory"])
+def test_a_call_of_a_function_that_was_not_offered_is_an_empty_reply(serve, model) -> None:
+    live("ada")
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    serve(
+        Raw(sse(chunk(delta={"tool_calls": [call]}), chunk(finish_reason="tool_calls"), "[DONE]"))
+    )
+    with serving() as server:
+        asked = json.dumps({"model": model, "messages": [user("Half \ud83d a face")]})
+        headers = {"content-type": "application/json"}
+        reply = server.client.post("/v1/chat/completions", content=asked, headers=headers)
+    assert reply.status_code == 502
+    assert "was offered none" in reply.json()["error"]["message"]
+    assert turns() == [("user", "Half \ufffd a face")]
+
+
 @pytest.mark.parametrize(
     ("step", "status", "code"),
     [
