@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, fields
 from datetime import date
 from enum import Enum
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from familiar_cli.base.config.settings import all_settings
 from familiar_cli.base.config.values import SettingsTable
 from familiar_cli.base.languages import tables
 from familiar_cli.cli import app as cli
-from familiar_cli.cli.commands._contents import HIDDEN, SECTIONS
+from familiar_cli.cli.commands._contents import HIDDEN, SECTIONS, first_screen
 from familiar_cli.context.budget import LARGE_TOKENS, LOCAL_TOKENS, PERCENT, percent_of
 from familiar_cli.context.tiers import LOADED
 from familiar_cli.imports import foreign_files
@@ -64,6 +64,31 @@ def commands() -> str:
         for name in names:
             parts.extend(_pages(root.get_command(None, name), f"familiar {name}"))
     return "\n".join(parts)
+
+
+def command_counts() -> str:
+    """Return how much there is to learn, beside `llm` 0.36, as its `--help` lists it."""
+    root: Any = typer.main.get_command(cli.app)
+    names = [*chain.from_iterable(SECTIONS.values()), *HIDDEN]
+    every = [*chain.from_iterable(_within(root.get_command(None, name)) for name in names)]
+    shared = {"--home", "--familiar", "--json", "--quiet", "--help"}
+    options = [p for one in every for p in one.params if p.param_type_name == "option"]
+    own = sum(not shared & {*option.opts} for option in options)
+    shown = sum(map(len, first_screen().values()))
+    rows = [
+        "| | `llm` 0.36 | `familiar` |",
+        "|---|---|---|",
+        f"| commands listed by `--help` | 19 | {shown} |",
+        f"| commands in all, groups included | 61 | {len(every)} |",
+        f"| options in all, apart from those of every command | 167 | {own} |",
+    ]
+    return "\n".join(rows)
+
+
+def _within(command: Any) -> list[Any]:  # noqa: ANN401
+    """Return a command with all commands below it."""
+    below = getattr(command, "commands", {}).values()
+    return [command, *chain.from_iterable(map(_within, below))]
 
 
 def copy_line() -> str:

@@ -453,7 +453,7 @@ TARGETS = {
     "lorebook": Target(_book, _use_book, "lorebooks: imported and exported"),
     "settings": Target(_toml, _use_toml, "`character.toml`: read and changed"),
     "history": Target(
-        _database, _use_database, "`history.db`, also one of a development version, which is refused"
+        _database, _use_database, "`history.db`, also of a development version, which is refused"
     ),
     "trace": Target(_trace, _use_trace, "records of what was sent"),
     "reply": Target(_reply, _use_reply, "replies of a model, whole and streamed"),
