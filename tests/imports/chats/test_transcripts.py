@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError
@@ -419,7 +419,7 @@ def test_json_has_what_a_person_checks(store, tmp_path) -> None:
         store,
         write(tmp_path / "c.txt", "[2024-03-01 12:30] Robin: a\n[2024-03-01 12:31] Yuzu: b\n"),
     )
-    (chat,) = json.loads(json.dumps(answer_data(done, dry_run=True)))["chats"]
+    (chat,) = to_builtins(answer_data(done, dry_run=True))["chats"]
     assert chat["taken_for"] == "a transcript with `[time] Name: text`"
     assert chat["speakers"][0] == {"name": "Robin", "role": "me", "turns": 1, "sample": ""}
     assert chat["first"][1] == {
