@@ -18,7 +18,6 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.trace import Trace, TraceEncoder, write_trace
 from familiar_cli.context.turn import UNWATCHED, TurnResult, TurnRunner, Watcher
 from familiar_cli.llm.thinking import split_thinking
-from familiar_cli.store.history.marks import supersede_turn
 from familiar_cli.store.history.rows import Turn, new_turn
 from familiar_cli.store.history.store import HistoryStore, keep_once
 
@@ -125,7 +124,16 @@ def _keep_partial(history: HistoryStore, head: dict[str, Any], text: str) -> Tur
         reply_to=question.id,
     )
     old = history.turn(head["instead_of"]) if head["instead_of"] else None
-    return supersede_turn(history, old, reply) if old else keep_once(history, reply).turn
+    return _keep_reply(history, reply, old)
+
+
+def _keep_reply(history: HistoryStore, reply: Turn, old: Turn | None) -> Turn:
+    """Keep a reply, in the place of `old` if that is given."""
+    if old:
+        from familiar_cli.store.history.marks import supersede_turn  # noqa: PLC0415  # rarely needed
+
+        return supersede_turn(history, old, reply)
+    return keep_once(history, reply).turn
 
 
 _NO_MORE: Final = "The model added nothing to the reply, which is unchanged"
@@ -229,9 +237,7 @@ class OnRecord(TurnRunner):
     def _kept_reply(self, text: str, *, partial: bool) -> Turn:
         reply = replace(self._reply, content=text, at=to_ms(now()), partial=partial)
         try:
-            if self._said.instead_of:
-                return supersede_turn(self._history, self._said.instead_of, reply)
-            return keep_once(self._history, reply).turn
+            return _keep_reply(self._history, reply, self._said.instead_of)
         except FamiliarError as error:
             self._spool.close(is_kept=False)
             error.args = (f"The reply could not be kept. {error}",)

@@ -97,7 +97,7 @@ def complete_record(record: dict[str, Any]) -> dict[str, Any]:
     """
     request = record.get("request")
     if isinstance(request, dict):
-        record = {**record, "request": {**request, "body": body_from_json(request.get("body"))}}
+        record = _with_body(record)
         if record.get("messages", ...) is None:
             record["messages"] = _messages_in(record["request"]["body"])
     return {**record, "contributions": _replace_texts(record), "side_calls": _side_calls(record)}

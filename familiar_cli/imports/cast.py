@@ -215,11 +215,8 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
         return frozenset(map(fold, names))
     listed = _as_strings(names)
     if cast.character:
-        raise errors.RefusedError(
-            f"No speaker in {origin!r} is called {join_names(map(repr, cast.character), 'or')}; "
-            f"it has {listed}. Nothing was imported",
-            hint=f"Try `--character {typed(_likely_familiar(cast, names, cast.character))}`.",
-        )
+        hint = f"Try `--character {typed(_likely_familiar(cast, names, cast.character))}`."
+        raise _not_called("speaker", cast.character, names, origin, hint)
     others = [name for name in names if not cast.bears_my_name(name)] or list(names)
     likely = _likely_familiar(cast, others, cast.known)
     own = {slugify(name) or name: name for name in reversed(cast.known)}  # the id is a slug
@@ -282,10 +279,18 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
     is_there = not {fold(n) for n in names}.isdisjoint(map(fold, cast.mine))
     if not cast.mine or is_there or len(names) <= 1:
         return cast
-    raise errors.RefusedError(
-        f"No person in {origin!r} is called {join_names(map(repr, cast.mine), 'or')}; it has "
-        f"{_as_strings(names)}. Nothing was imported",
-        hint=f"Try `--me {typed(_similar(names, cast.mine) or next(iter(names)))}`.",
+    hint = f"Try `--me {typed(_similar(names, cast.mine) or next(iter(names)))}`."
+    raise _not_called("person", cast.mine, names, origin, hint)
+
+
+def _not_called(
+    whom: str, wanted: Iterable[str], names: Collection[str], origin: str, hint: str | None
+) -> errors.RefusedError:
+    called = join_names(map(repr, wanted), "or")
+    return errors.RefusedError(
+        f"No {whom} in {origin!r} is called {called}; it has {_as_strings(names)}. "
+        "Nothing was imported",
+        hint=hint,
     )
 
 
@@ -322,13 +327,9 @@ def cast_speakers(
     own = {fold(name) for name in cast.names}
     strangers = [name for name in speakers if name not in mine and fold(name) not in own]
     if my_names and not mine:
-        raise errors.RefusedError(
-            f"No speaker in {origin!r} is called {join_names(map(repr, cast.mine), 'or')}; it has "
-            f"{_as_strings(speakers)}. Nothing was imported",
-            hint=f"Try `--me {typed(_similar(strangers, cast.mine) or strangers[0])}`."
-            if strangers
-            else None,
-        )
+        likely = strangers and (_similar(strangers, cast.mine) or strangers[0])
+        hint = f"Try `--me {typed(likely)}`." if likely else None
+        raise _not_called("speaker", cast.mine, speakers, origin, hint)
     others = [name for name in speakers if name not in mine]
     named = {n for n in others if fold(n) in _FAMILIARS} if not cast.character else set()
     if not named or {fold(name) for name in others} & {fold(name) for name in cast.known}:

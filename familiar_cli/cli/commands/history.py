@@ -116,7 +116,7 @@ def salvage(
         result = run_salvage(familiar.paths.history, dry_run=dry_run)
     error = PartialError("Some of the history could not be read", hint="A backup may have it.")
     is_partial = bool(result.missing or result.lost)
-    output(ctx).answer(result.to_json(), salvage_page(result), [error] if is_partial else [])
+    output(ctx).answer(result, salvage_page(result), [error] if is_partial else [])
 
 
 TurnIds = Annotated[

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.files import Disk, is_plain, remove, why, write_hint
@@ -304,10 +303,6 @@ class SalvageResult(Struct):
     lost: dict[str, int | None] = field(default_factory=dict)
     marked_unread: int = 0
     kept: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields for `--json`."""
-        return asdict(self)
 
 
 def is_damaged(path: Path) -> bool:

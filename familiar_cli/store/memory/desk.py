@@ -311,6 +311,14 @@ def with_item(markdown: str, title: str, words: str) -> str:
     return "".join(lines)
 
 
+def _check_words(text: str) -> None:
+    if not text.strip():
+        raise UsageError(
+            "The text is empty; nothing was changed",
+            hint="Put the text in quotation marks, or use `-` to read standard input.",
+        )
+
+
 def item_words(text: str) -> str:
     """Return `text` as a single safe line for an item.
 
@@ -318,11 +326,7 @@ def item_words(text: str) -> str:
         UsageError: It is empty, or too long.
     """
     words = whole_line(text)
-    if not words:
-        raise UsageError(
-            "The text is empty; nothing was changed",
-            hint="Put the text in quotation marks, or use `-` to read standard input.",
-        )
+    _check_words(words)
     if len(words) > MAX_CHARS:
         raise UsageError(
             f"An item has at most {MAX_CHARS} characters, but this one has {len(words)}",
@@ -472,11 +476,7 @@ def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> List
         UsageError: `text` is empty.
         ConflictError: The file was changed meanwhile; nothing was written.
     """
-    if not text.strip():
-        raise UsageError(
-            "The text is empty; nothing was changed",
-            hint="Put the text in quotation marks, or use `-` to read standard input.",
-        )
+    _check_words(text)
     before, sha256 = _read_file(store, SCRATCH)
     gap = "" if not before or before.endswith("\n") else "\n"
     after = f"{before}{gap}{text}" + ("" if text.endswith("\n") else "\n")

@@ -330,10 +330,7 @@ def _letter_ratio(one: str, other: str) -> float:
 def _merge_words(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) -> tuple[str, bool]:
     """Merge the text of two versions of a block; also tell whether both changes fit."""
     mark, box, agree = _merge_marks(base, ours, theirs)
-    bare = [
-        memory_lines.without_references(block.words) if block else ""
-        for block in (base, ours, theirs)
-    ]
+    bare = [_bare_words(block) if block else "" for block in (base, ours, theirs)]
     text, same = pick_side(*bare)
     if base is None or normal_text(bare[1]) == normal_text(bare[2]):
         text, same = (text, True) if same else (bare[1], True)
@@ -368,7 +365,7 @@ def _with_evidence(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock
     began, mine, other = (_cited_turns(block) if block else set() for block in (base, ours, theirs))
     citations = (mine | other) - (began - mine) - (began - other)
     for block, has in ((ours, mine), (theirs, other)):
-        if has == citations and memory_lines.without_references(block.words) == text:
+        if has == citations and _bare_words(block) == text:
             return block.words
     if not citations:
         return text
@@ -504,7 +501,7 @@ def _values_of(*versions: str) -> list[str]:
     items: list[str] = []
     for text in versions:
         if flow := _FLOW.fullmatch(text):
-            items += (one.strip() for one in _SPLIT.findall(flow[2]) if one.strip())
+            items += _items_in(flow)
         elif text and _is_block(text):
             items += (line.strip()[1:].strip() for line in bare_lines(text)[1:])
         elif scalar := _SCALAR.fullmatch(text):
@@ -514,14 +511,15 @@ def _values_of(*versions: str) -> list[str]:
     return list(dict.fromkeys(items))
 
 
+def _items_in(flow: re.Match[str]) -> list[str]:
+    return [one.strip() for one in _SPLIT.findall(flow[2]) if one.strip()]
+
+
 def _merge_lists(base: str, ours: str, theirs: str) -> str | None:
     """Merge two versions of a list, or return None if their notations differ."""
     flows = [_FLOW.fullmatch(text) for text in (base, ours, theirs)]
     if flows[1] and flows[2] and (flows[0] or not base):
-        began, mine, other = (
-            [one.strip() for one in _SPLIT.findall(flow[2]) if one.strip()] if flow else []
-            for flow in flows
-        )
+        began, mine, other = (_items_in(flow) if flow else [] for flow in flows)
         return f"{flows[1][1]}[{', '.join(_merge_items(began, mine, other))}]{flows[1][3]}"
     if not all(_is_block(text) for text in (ours, theirs) if text) or (
         base and not _is_block(base)
