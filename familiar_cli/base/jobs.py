@@ -60,11 +60,41 @@ def _begin(call: Callable[[], T]) -> asyncio.Future[T]:
             return partial(settle, lambda: answer.set_exception(failure))
         return partial(settle, lambda: answer.set_result(value))
 
+    _hand_over(work)
+    return answer
+
+
+def _hand_over(work: Callable[[], Callable[[], None]]) -> None:
+    """Let a worker run `work`, and then what it returns."""
     run = partial(copy_context().run, work)  # so that the caller's work limit holds there
     with _idle_lock:
         worker = _idle.pop() if _idle else _Worker()
     worker.calls.put(run)
-    return answer
+
+
+def ends_within(call: Callable[[], object], limit_s: float) -> bool:
+    """Run `call` in a thread, and tell whether it ends in time; raise what it raises.
+
+    The caller waits without yielding to an event loop, as only code that runs `apart` may. What is
+    late continues alone, so `call` may read but never write.
+    """
+    ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def work() -> Callable[[], None]:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001  # whatever it is, the waiting side raises it
+            return partial(ended.put, error)
+        return partial(ended.put, None)
+
+    _hand_over(work)
+    try:
+        error = ended.get(timeout=max(limit_s, 0.0))
+    except queue.Empty:
+        return False
+    if error is not None:
+        raise error
+    return True
 
 
 async def finish_in_thread(call: Callable[[], T]) -> T:

@@ -9,7 +9,14 @@ from familiar_cli.base.config.schema import PRESETS as PRESET_NAMES
 from familiar_cli.base.config.schema import SLOTS, LLMSettings, SlotSettings
 from familiar_cli.base.config.settings import load_config
 from familiar_cli.base.errors import ConfigError
-from familiar_cli.llm.slots import PRESETS, check_usable, for_plans, resolve_slot
+from familiar_cli.llm.open import SlotModels
+from familiar_cli.llm.slots import (
+    PRESETS,
+    check_usable,
+    for_plans,
+    keep_thinking,
+    resolve_slot,
+)
 from tests.support.cases import each
 
 
@@ -64,6 +71,17 @@ def test_the_environment_overrides_server_and_model(monkeypatch) -> None:
         "http://127.0.0.1:9/v1",
         "other",
     )
+
+
+def test_a_familiar_resolves_a_slot_again_when_what_it_depends_on_has_changed(monkeypatch) -> None:
+    models = SlotModels(LLMSettings(preset="ollama", model="m"), lambda _: None)
+    first = models.slot()
+    assert models.slot() is first
+
+    keep_thinking(first.base_url, "m", "marked")
+    assert models.slot().thinking == "marked"
+    monkeypatch.setenv("FAMILIAR_LLM_MODEL", "other")
+    assert models.slot().model == "other"
 
 
 def test_a_server_in_the_environment_takes_the_place_of_the_local_model(monkeypatch) -> None:

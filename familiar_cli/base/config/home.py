@@ -22,6 +22,7 @@ import tomllib
 import unicodedata
 from contextlib import suppress
 from datetime import tzinfo
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -493,20 +494,25 @@ def read_instance(path: Path) -> Instance | None:
         ConfigError: It is unreadable or invalid.
     """
     try:
-        result = tomllib.loads(files.read_plain(path, _MOST_BYTES).decode())
-        instance = Instance(result["id"], result["began"], result.get("former", ""))
-        is_right = all(
-            map(is_instance_id, (instance.id, instance.began, instance.former or instance.id))
-        )
+        instance = _parse_instance(files.read_plain(path, _MOST_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _unusable_instance(path, f"cannot be read: {files.why(error)}") from error
-    except (ValueError, KeyError, TypeError, RecursionError):
-        is_right = False
-    if not is_right:
+    if instance is None:
         raise _unusable_instance(path, "is damaged")
     return instance
+
+
+@lru_cache(maxsize=64)  # it is read again and again
+def _parse_instance(content: bytes) -> Instance | None:
+    try:
+        result = tomllib.loads(content.decode())
+        found = Instance(result["id"], result["began"], result.get("former", ""))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    ids = found.id, found.began, found.former or found.id
+    return found if all(isinstance(one, str) and is_instance_id(one) for one in ids) else None
 
 
 def ensure_instance(path: Path, *, chosen: str = "") -> Instance:

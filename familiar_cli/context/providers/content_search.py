@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.base.jobs import in_thread
+from familiar_cli.base.jobs import ends_within
 from familiar_cli.base.text import USEFUL_TOKENS, one_line
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS
@@ -132,7 +132,7 @@ class ContentSearchProvider:
         people: list[Contribution],
         until_s: float,
     ) -> list[Contribution]:
-        found, late = await self._search_in_time(retrieval, request, people, until_s)
+        found, late = self._search_in_time(retrieval, request, people, until_s)
         if found.behind:
             self._note_behind()
         remarks = [_make_remark(remark) for remark in found.remarks]
@@ -150,7 +150,7 @@ class ContentSearchProvider:
         if self._retrieval:
             self._retrieval.memory.finder.note_behind()
 
-    async def _search_in_time(
+    def _search_in_time(
         self,
         retrieval: Retrieval,
         request: ContextRequest,
@@ -161,17 +161,15 @@ class ContentSearchProvider:
         founds: list[Callable[[], Candidates]] = []
         room = self._room(request, people)
         look = partial(retrieval.look, request, _by_path(people), room, founds.append)
-        task = asyncio.ensure_future(in_thread(look))
-        done, _ = await asyncio.wait({task}, timeout=max(until_s - stopwatch_s(), 0.0))
-        found = founds[-1]() if founds else Candidates(behind=True)
-        if not done:
-            task.cancel()
-            return found, [] if founds else [_problem("memory was not searched in time")]
-        error = task.exception()
-        if isinstance(error, FamiliarError) and founds:
-            return found, [_make_remark(f"searched by words only: {error}")]
-        task.result()
-        return found, []
+        late: list[Contribution] = []
+        try:
+            if not ends_within(look, until_s - stopwatch_s()) and not founds:
+                late = [_problem("memory was not searched in time")]
+        except FamiliarError as error:
+            if not founds:
+                raise
+            late = [_make_remark(f"searched by words only: {error}")]
+        return founds[-1]() if founds else Candidates(behind=True), late
 
     async def _choose_passages(
         self,

@@ -377,7 +377,7 @@ class FromTier:
         self._tier = tier
         self.name = provider.name
         self.deadline_s = provider.deadline_s
-        self.looks_at = provider.looks_at if isinstance(provider, Explains) else ""
+        self.looks_at: str = getattr(provider, "looks_at", "")
 
     async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
         """Return the wrapped provider's contributions; none below its tier."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -15,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError
-from familiar_cli.base.jobs import in_thread
+from familiar_cli.base.jobs import ends_within
 from familiar_cli.base.markdown import Section, TextLine, sections, title_of
 from familiar_cli.base.text import (
     counted,
@@ -302,10 +301,8 @@ class PeopleSource:
         """Return the files, in the order of who matters most, and what went wrong."""
         present, named = _Gathered(), _Gathered()
         late = [
-            *await self._within(
-                1 - _NAMES_SHARE, "the files", self._take_present, request, present
-            ),
-            *await self._within(_NAMES_SHARE, "the names", self._take_named, request, named),
+            *self._within(1 - _NAMES_SHARE, "the files", self._take_present, request, present),
+            *self._within(_NAMES_SHARE, "the names", self._take_named, request, named),
         ]
         rel_paths = {piece.rel_path for piece in present.pieces}
         others = [piece for piece in named.pieces if piece.rel_path not in rel_paths]
@@ -333,7 +330,7 @@ class PeopleSource:
         last = f"is not among the {self._recent_author_limit} last speakers here"
         return f"its person does not speak, {last}, and is not named in what was said"
 
-    async def _within(
+    def _within(
         self,
         share: float,
         what: str,
@@ -342,18 +339,12 @@ class PeopleSource:
         gathered: _Gathered,
     ) -> list[Contribution]:
         """Gather in a thread within a share of the time limit; return notices."""
-        task = asyncio.ensure_future(in_thread(partial(take, request, gathered)))
-        tasks, _ = await asyncio.wait({task}, timeout=share * self._limit_s)
-        if not tasks:
-            task.cancel()
-            return [
-                _problem_contribution(None, f"{what} were not read in time; some may be missing")
-            ]
-        error = task.exception()
-        if isinstance(error, FamiliarError):
+        try:
+            if ends_within(partial(take, request, gathered), share * self._limit_s):
+                return []
+        except FamiliarError as error:
             return [_problem_contribution(None, f"{what} could not be read: {error}")]
-        task.result()
-        return []
+        return [_problem_contribution(None, f"{what} were not read in time; some may be missing")]
 
     def _take_present(self, request: ContextRequest, gathered: _Gathered) -> None:
         present = self._present(request)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from familiar_cli.actions.talk.served_log import SOURCE, note_unkept
 from familiar_cli.actions.talk.talk import Asking, LiveTurn, take_turn
+from familiar_cli.base.jobs import finish_in_thread
 from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said
 from familiar_cli.llm.slots import check_usable
@@ -91,7 +93,7 @@ class ServedTurn(LiveTurn):
     async def _take(self) -> TurnResult | None:
         result = await self._answer()
         if reason := self._wanted.job or self._unkept:
-            await asyncio.to_thread(note_unkept, self._served.familiar.paths.root, reason)
+            await finish_in_thread(partial(note_unkept, self._served.familiar.paths.root, reason))
         return result
 
     async def _answer(self) -> TurnResult | None:
@@ -100,7 +102,7 @@ class ServedTurn(LiveTurn):
             return None
         identity, familiar = self._wanted, self._served.familiar
         async with self._alone.hold(key_of(identity)):
-            said = await asyncio.to_thread(self._placed)
+            said = await finish_in_thread(self._placed)
             result = await take_turn(familiar, said, self._on_text, asking=self._make_asking())
         familiar.finder.load_embedder(optimised=True)  # halves what questions cost from now on
         return result

@@ -17,6 +17,7 @@ from familiar_cli.base.jobs import (
     Drained,
     Jobs,
     apart,
+    ends_within,
     finish_in_thread,
     in_thread,
     quick_turns,
@@ -30,6 +31,15 @@ async def test_it_returns_what_the_call_returns() -> None:
 async def test_it_raises_what_the_call_raises() -> None:
     with pytest.raises(KeyError, match="x"):
         await in_thread(lambda: {}["x"])
+
+
+def test_a_call_with_a_limit_is_left_to_itself_when_it_is_late() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    assert ends_within(begun.set, 20)
+    assert not ends_within(lambda: may_end.wait(20), 0.01)
+    may_end.set()
+    with pytest.raises(KeyError):
+        ends_within(lambda: {}["x"], 20)
 
 
 async def test_threads_are_used_again_and_end_when_idle(monkeypatch) -> None:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from familiar_cli.base.errors import ConflictError, LockedError
+from familiar_cli.base.files import locked
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock, holder_path, lock_holder
 
 APPEND = """
@@ -116,6 +117,11 @@ class TestLocked:
         with hold_lock(lock_path, 1):
             assert str(os.getpid()) in str(lock_holder(lock_path))
         assert lock_holder(lock_path) is None
+
+    def test_who_does_not_wait_does_not_queue(self, lock_path) -> None:
+        queue = lock_path.with_name(f"{lock_path.name}.next")
+        with locked(queue), hold_lock(lock_path, 0), pytest.raises(LockedError):
+            hold_lock(lock_path, 0).__enter__()
 
     @pytest.mark.parametrize("content", ["", "[]", "{}", json.dumps({"pid": 1}), "\x1b[31m"])
     def test_a_broken_name_is_no_name(self, lock_path, content) -> None:
