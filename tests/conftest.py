@@ -176,6 +176,14 @@ def _own_world(_worlds, monkeypatch) -> None:
     isolate(monkeypatch, world)
 
 
+@pytest.fixture
+def tmp_path(_worlds) -> Path:
+    """Give a directory as pytest's own fixture does."""
+    place = next(_worlds)
+    place.mkdir()
+    return place
+
+
 @pytest.fixture(autouse=True)
 def _ctrl_c_is_heard(monkeypatch):
     """Let programs that tests start hear Ctrl-C, also where a shell runs the suite with `&`."""

@@ -18,6 +18,7 @@ from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.writing.writer.prompts import PRIVATE
+from tests.support.cases import IS_NIGHT
 from tests.support.world import live, run
 from tests.writing.consolidation.support import rule_reply
 
@@ -136,7 +137,7 @@ _names = iter(range(10**6))
 
 
 @settings(
-    max_examples=5,
+    max_examples=5 if IS_NIGHT else 3,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -404,7 +404,9 @@ def requests_of(path: str) -> list[tuple[str, str, object]]:
         asked = {"query": value, "q": value, "channel": "new", "model": "ada", "path": value}
         found += [("GET", f"{filled}?{'&'.join(f'{k}={v}' for k, v in asked.items())}", None)]
     said = {"role": "user", "content": "What of zanzibar, Anna and Robin?"}
-    for model, more in product(("ada", "ada+memory"), ({}, {"input": said["content"]})):
+    for model, more in [*product(("ada", "ada+memory"), ({}, {"input": said["content"]}))][
+        :: 1 if IS_NIGHT else 3
+    ]:
         found += [("POST", path, {"model": model, "messages": [said], **more})]
     return found
 
@@ -448,7 +450,7 @@ def test_every_address_answers_a_stranger_with_the_same_bytes(
     assert different == []
     record_property("addresses", len(paths))
     assert len(paths) > 40
-    assert count > 300
+    assert count > 250
 
 
 def test_a_stranger_deletes_what_is_seen_and_takes_it_back(homes) -> None:
@@ -497,7 +499,7 @@ def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
     tools = [one for one in TOOLS if one.kind != "read" and one.name != "memory_undo"]
     tools += [one for one in TOOLS if one.name == "memory_read"]
     for (number, allow), tool in product(enumerate((False, True)), tools):
-        for value in (*PATHS[1:11], *PATHS[-4:], *IN_THE_WAY):
+        for value in (*PATHS[1 : 11 : 1 if IS_NIGHT else 3], *PATHS[-4:], *IN_THE_WAY):
             for arguments in written(tool, value):
                 less, more = (
                     told(
@@ -513,7 +515,7 @@ def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
                 if less != more:
                     different.append((tool.name, arguments, less, more))
     assert different == []
-    assert count > 400
+    assert count > 200
     plans = next(one for one in TOOLS if one.name == "plans_list")
     listed = (plans.run(Caller(one, acts=acts), {}).items for one in homes)
     less, more = (sorted(masked(repr(item)) for item in items) for items in listed)

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.base import files
@@ -24,6 +24,7 @@ from familiar_cli.store.search import rank, rows, scan, schema
 from familiar_cli.store.search.build import EmbeddingIndex
 from familiar_cli.store.search.search import search_memory
 from familiar_cli.store.search.types import SearchOptions
+from tests.support.cases import IS_NIGHT
 from tests.support.embedders import (
     BrokenEmbedder,
     EmbedderChoice,
@@ -376,6 +377,7 @@ def _step(kept: EmbeddingIndex, step: str, number: int) -> None:
         twin.replace(file)
 
 
+@settings(max_examples=60 if IS_NIGHT else 12)
 @example([("write", 0), ("ask", 0), ("other clears", 0)])
 @example([("write", 1), ("ask", 0), ("write", 2), ("replace", 0)])
 @example([("write", 0), ("ask", 0), ("overwrite", 1)])
