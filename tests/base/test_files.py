@@ -35,6 +35,7 @@ from familiar_cli.base.files import (
 from familiar_cli.base.times.clock import wall_ns
 from tests.support.cases import each
 from tests.support.dying import DIED, Dying
+from tests.support.processes import Process
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="the system has no such thing")
 
@@ -120,7 +121,7 @@ def test_two_writers_never_mix_and_a_reader_never_sees_half(tmp_path) -> None:
     path = tmp_path / "a.txt"
     write_whole(path, "a" * 5000)
     argv = [sys.executable, "-c", WRITE_OFTEN, str(path)]
-    writers = [subprocess.Popen([*argv, letter]) for letter in "bc"]
+    writers = [Process([*argv, letter]) for letter in "bc"]
     seen = set()
     while any(writer.poll() is None for writer in writers):
         seen.add(path.read_text())

@@ -21,6 +21,7 @@ from familiar_cli.context.trace import latest_trace
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.pages.front_matter import field_markdown
 from familiar_cli.store.memory.store.store import MemoryStore
+from tests.support.processes import Process
 from tests.support.server import CutOff, Fail, Raw, Say, Stall, bad_key, closed_port
 from tests.support.world import without_block
 
@@ -395,7 +396,7 @@ def test_a_reply_in_pieces_of_nonsense_is_an_error(paths, serve) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="a console's Ctrl-C needs a console of its own there")
 def test_ctrl_c_keeps_the_part_that_came_and_exits_130(paths, serve) -> None:
     serve(Stall("Once upon a time "))
-    process = subprocess.Popen(
+    process = Process(
         [sys.executable, "-m", "familiar_cli", "ask", "Hello"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -414,7 +415,7 @@ def test_ctrl_c_keeps_the_part_that_came_and_exits_130(paths, serve) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="a console's Ctrl-C needs a console of its own there")
 def test_ctrl_c_before_a_word_came_keeps_the_question(paths, serve) -> None:
     started = serve(Stall())
-    process = subprocess.Popen(
+    process = Process(
         [sys.executable, "-m", "familiar_cli", "ask", "Hello", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -19,6 +19,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.rows import in_pairs
 from tests.support.cases import IS_NIGHT
+from tests.support.processes import Process
 from tests.support.server import CutOff, Fail, Say, Stall
 from tests.support.world import data, live, run, spawn, without_block
 
@@ -43,7 +44,7 @@ def said(channel="c"):
 def start(*argv):
     """Begin a command in a process of its own."""
     command = [sys.executable, "-m", "familiar_cli", *argv]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return Process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def until(is_so, limit_s=20.0):

@@ -6,7 +6,6 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 
@@ -14,6 +13,7 @@ import pytest
 
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history.store import HistoryStore
+from tests.support.processes import Process
 from tests.support.server import CutOff, Stall, bad_key, closed_port
 from tests.support.world import live, run, without_block
 
@@ -168,7 +168,7 @@ class Terminal:
 
         self.screen = ""
         self._main, other = pty.openpty()
-        self.process = subprocess.Popen(
+        self.process = Process(
             [sys.executable, "-m", "familiar_cli", "chat", *argv],
             stdin=other,
             stdout=other,

@@ -15,6 +15,7 @@ import pytest
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.search.finding import Finder
 from tests.support.embedders import EmbedderChoice, WordEmbedder
+from tests.support.processes import Process
 from tests.support.remotes import bare_by_hand
 from tests.support.server import ChatServer, Fail, Stall
 from tests.support.world import data, run
@@ -77,7 +78,7 @@ def running(monkeypatch, *script):
     with ChatServer(script) as server:
         point_at(server, monkeypatch)
         argv = [sys.executable, "-m", "familiar_cli", "daemon", "--poll", "0.05"]
-        process = subprocess.Popen(
+        process = Process(
             argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         try:
@@ -131,7 +132,7 @@ def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, name)
 
 
 def test_it_ends_when_the_familiar_is_moved_away(monkeypatch, tmp_path):
-    talked(2, settings="[memory_writer]\nturn_threshold = 9\n")
+    talked(2, settings='[memory_writer]\nauto = "off"\n')
     with running(monkeypatch, answer("Keeps bees.")) as (process, _):
         assert "Watching ada" in process.stderr.readline()
         assert run("backup", str(tmp_path), "--move", "https://chat.example/ada").exit_code == 0

@@ -24,6 +24,7 @@ from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.passes import WRITING, Failures
 from familiar_cli.store.search.finding import Finder
 from tests.support.passes import set_back
+from tests.support.processes import Process
 from tests.support.server import ChatServer, Stall, bad_key
 from tests.support.world import data, run
 from tests.support.writing import ANNA, ANNAS, answer, environment, memory, point_at, talked
@@ -36,7 +37,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def running(*options):
     """A daemon that looks every 50 ms."""
     argv = [sys.executable, "-m", "familiar_cli", "daemon", "--poll", "0.05", *options]
-    process = subprocess.Popen(
+    process = Process(
         argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:

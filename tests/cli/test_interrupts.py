@@ -15,6 +15,7 @@ import pytest
 from tests.support.cards import as_json, v3
 from tests.support.cases import IS_NIGHT
 from tests.support.lorebooks import lore, world
+from tests.support.processes import Process
 from tests.support.sillytavern import DataFolder, talk
 from tests.support.world import data, home, live, run
 
@@ -36,7 +37,7 @@ main()
 
 def interrupted(delay_s: float, *argv: str) -> tuple[int, str]:
     """Run a command, interrupt it `delay_s` after it was ready; return exit code and stderr."""
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-c", PROGRAM, *argv],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -11,6 +11,7 @@ import pytest
 from familiar_cli.context.on_record import DIRECTORY, ReplySpool, recover_replies
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.store import HistoryStore
+from tests.support.processes import Process
 from tests.support.server import Stall
 from tests.support.world import data, live, run
 from tests.support.writing import environment
@@ -21,7 +22,7 @@ BEGUN = "Once upon a time there was a lighthouse "
 
 def kill_while_replying(*argv: str) -> None:
     """Run a command, and kill it as soon as some of the reply can be read."""
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-m", "familiar_cli", *argv],
         env=environment(),
         stdin=subprocess.DEVNULL,

@@ -13,6 +13,7 @@ import pytest
 
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history.store import HistoryStore
+from tests.support.processes import Process
 from tests.support.server import CutOff, Fail, Say, Stall, bad_key
 from tests.support.world import data, live, run, without_block
 
@@ -213,7 +214,7 @@ def test_ctrl_c_keeps_nothing(root, serve, command) -> None:
     words, stdin = ([SECRET], "") if command == "ask" else ([], f"{SECRET}\n")
     argv = [sys.executable, "-m", "familiar_cli", command, *words, "--off-record"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    process = subprocess.Popen(argv, **pipes, text=True)
+    process = Process(argv, **pipes, text=True)
     process.stdin.write(stdin)
     process.stdin.flush()
     assert process.stdout.read(5) == ANSWER[:5]

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from familiar_cli.cli.commands import serve as command
+from tests.support.processes import Process
 from tests.support.server import Say
 from tests.support.serving import serving, user
 from tests.support.world import data, home, live, run
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @contextmanager
 def process(*argv: str):
     """Start the server, and yield it with what its ready line says."""
-    started = subprocess.Popen(
+    started = Process(
         [sys.executable, "-m", "familiar_cli", "serve", "--port", "0", "--json", *argv],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -163,7 +164,7 @@ def test_the_log_follows_turns_as_they_come(serve) -> None:
     argv = [sys.executable, "-m", "familiar_cli", "serve", "log", "--json"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with serving() as server:
-        log = subprocess.Popen(argv, stdout=subprocess.PIPE, env=env, encoding="utf-8")
+        log = Process(argv, stdout=subprocess.PIPE, env=env, encoding="utf-8")
         try:
             for text in ("One", "Two"):
                 server.post(messages=[user(text)])

@@ -16,6 +16,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import PrivacyRules
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.history.summaries import PUBLIC, Summaries
+from tests.support.processes import Process
 from tests.support.server import ChatServer, Fail, Say, Stall
 from tests.support.world import data, home, live, run
 
@@ -125,7 +126,7 @@ def test_off_the_record_nothing_is_summarised(history, serve) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
 def test_ctrl_c_breaks_a_summary_off_and_harms_no_reply(history, serve) -> None:
     chat = serve(Say("Hello."), Stall())
-    process = subprocess.Popen(
+    process = Process(
         [sys.executable, "-m", "familiar_cli", "ask", "Hi"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

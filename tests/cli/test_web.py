@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from tests.support.processes import Process
 from tests.support.world import live, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_one_line_holds_the_link_and_a_signal_ends_it_even_while_somebody_listens() -> None:
     live("ada")
     argv = [sys.executable, "-m", "familiar_cli", "web", "--port", "0", "--no-open", "--json"]
-    started = subprocess.Popen(
+    started = Process(
         argv,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,6 +13,7 @@ import pytest
 
 from familiar_cli.actions.memory import write_memory
 from familiar_cli.writing.writer import memory_writer
+from tests.support.processes import Process
 from tests.support.server import ChatServer, Fail, Say, Stall
 from tests.support.world import data, own, run
 from tests.support.writing import ANNAS, NOTHING, answer, environment, memory, point_at, talked
@@ -287,7 +288,7 @@ def test_ctrl_c_ends_a_pass_between_two_steps_and_says_what_was_written(monkeypa
         point_at(server, monkeypatch)
         argv = [sys.executable, "-m", "familiar_cli", "write-memory", "--json"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        with subprocess.Popen(argv, env=environment(), **pipes) as process:
+        with Process(argv, env=environment(), **pipes) as process:
             end = time.monotonic() + 20
             while len(server.requests) < 2 and time.monotonic() < end:
                 time.sleep(0.02)

@@ -10,6 +10,7 @@ import pytest
 
 from familiar_cli.context.trace import TracedMessage, write_trace
 from tests.support.cases import each
+from tests.support.processes import Process
 from tests.support.terminals import encoded, into_closed_pipe
 from tests.support.traces import trace
 from tests.support.world import live, spawn
@@ -35,7 +36,7 @@ def test_no_code_page_stops_what_was_sent(root, argv, encoding) -> None:
 
 @pytest.mark.parametrize("argv", [(), ("--messages",), ("--json",), ("--raw",)])
 def test_a_reader_that_leaves_early_is_no_error(root, argv) -> None:
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-m", "familiar_cli", "context", *argv],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -79,7 +80,7 @@ def in_terminal(columns: int, *argv: str, **env: str) -> str:
     main, other = pty.openpty()
     environment = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "COLUMNS"}}
     environment |= {"TERM": "xterm-256color", "COLUMNS": str(columns), **env}
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-m", "familiar_cli", *argv],
         stdin=other,
         stdout=other,

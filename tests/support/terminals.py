@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import subprocess
 import sys
 import threading
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import typer.testing
 
 from familiar_cli.cli.app import app
+from tests.support.processes import Process
 from tests.support.writing import environment
 
 
@@ -104,7 +104,7 @@ def answering(*argv: str, prompt: str, answers: list[str], columns: int = 80) ->
 
     main, other = pty.openpty()
     fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-c", _OWNING_ITS_TERMINAL, *argv],
         stdin=other,
         stdout=other,

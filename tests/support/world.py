@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from familiar_cli.base.config.home import read_instance
 from familiar_cli.cli.app import app
+from tests.support.processes import run_process
 
 
 def home() -> Path:
@@ -57,11 +58,5 @@ def data(*argv: str, code: int = 0):
 def spawn(*argv: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
     """Run a command in a process of its own, as a shell would."""
     root = Path(__file__).resolve().parents[2]
-    return subprocess.run(
-        [sys.executable, "-m", "familiar_cli", *argv],
-        input=stdin,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(root), **env},
-        timeout=60,
-        check=False,
-    )
+    env = {**os.environ, "PYTHONPATH": str(root), **env}
+    return run_process([sys.executable, "-m", "familiar_cli", *argv], input=stdin, env=env)

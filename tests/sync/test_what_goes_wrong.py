@@ -20,6 +20,7 @@ from familiar_cli.sync.remotes import SeenRefs
 from tests.support.cases import IS_NIGHT
 from tests.support.dying import DIED, Dying
 from tests.support.instances import Machine, adopt
+from tests.support.processes import Process
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand
 
 needs_git = pytest.mark.skipif(not HAS_GIT, reason="there is no git program")
@@ -463,7 +464,7 @@ def test_kill_9_at_any_moment_leaves_both_sides_whole(laptop, second, remote) ->
         laptop.commit(f"ours {n}", **{f"ours{n}": f"- {n}\n" * 50})
         laptop.journal.repository.close()
         command = [sys.executable, "-c", KILLED, str(laptop.root), str(remote)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        with Process(command, stdout=subprocess.PIPE) as child:
             assert child.stdout
             child.stdout.readline()
             time.sleep(0.3 / kills * n)

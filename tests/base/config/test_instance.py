@@ -24,6 +24,7 @@ from familiar_cli.base.config.home import (
     replace_id,
 )
 from familiar_cli.base.errors import ConfigError
+from tests.support.processes import Process
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ print(ensure_instance(Path(sys.argv[1])).id)
 
 def test_processes_that_race_agree(path) -> None:
     argv = [sys.executable, "-c", ENSURE, str(path)]
-    racing = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    racing = [Process(argv, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     found = {one.communicate(timeout=60)[0].strip() for one in racing}
     assert found == {read_instance(path).id}
     assert [one.name for one in path.parent.iterdir()] == [path.name]

@@ -25,6 +25,7 @@ from familiar_cli.store.history import marks as standing
 from familiar_cli.store.history.imports import Appender
 from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
+from tests.support.processes import Process
 
 WHO = Author("sillytavern", "Robin", display_name="Robin")
 
@@ -241,7 +242,7 @@ def test_a_killed_import_is_taken_up_by_the_next(tmp_path) -> None:
         "bring(HistoryStore(Path(sys.argv[1])), Path(sys.argv[2]))\n"
     )
     root = str(Path(__file__).parents[3])
-    process = subprocess.Popen(
+    process = Process(
         [sys.executable, "-c", code, str(tmp_path / "h.db"), str(path)],
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": root},

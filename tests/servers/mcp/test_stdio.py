@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.cases import shared_world
+from tests.support.processes import Process
 from tests.support.world import live
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,10 +25,10 @@ HELLO = {
 }
 
 
-def started(*argv: str, code: str = "", **env: str) -> subprocess.Popen[str]:
+def started(*argv: str, code: str = "", **env: str) -> Process:
     """Start `familiar mcp` with pipes, after `code` has run in it."""
     start = f"{code}\nfrom familiar_cli.cli.app import app\napp(['mcp', *{list(argv)!r}])"
-    return subprocess.Popen(
+    return (subprocess.Popen if code else Process)(
         [sys.executable, "-c", start],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

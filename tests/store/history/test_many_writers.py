@@ -8,6 +8,7 @@ from contextlib import closing
 
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history.store import HistoryStore
+from tests.support.processes import Process
 
 APPEND = """
 import sys
@@ -23,7 +24,7 @@ store.close()
 def test_processes_lose_no_turn(tmp_path) -> None:
     path = tmp_path / "history.db"
     writers = [
-        subprocess.Popen(
+        Process(
             [sys.executable, "-c", APPEND, str(path), str(who), "40"],
             stdout=subprocess.PIPE,
             text=True,

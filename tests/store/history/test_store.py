@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
@@ -16,6 +15,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, 
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import WRITER, HistoryStore
+from tests.support.processes import Process
 
 ANNA = Author("discord", "42", "anna", "Anna 🦊")
 
@@ -152,9 +152,7 @@ def test_two_processes_write_to_one_history(store) -> None:
         "store = HistoryStore(Path(sys.argv[1]))\n"
         "for n in range(20): store.append('c', 'assistant', sys.argv[2] + str(n))"
     )
-    writers = [
-        subprocess.Popen([sys.executable, "-c", code, str(store.path), name]) for name in "ab"
-    ]
+    writers = [Process([sys.executable, "-c", code, str(store.path), name]) for name in "ab"]
 
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
     assert sorted(t.content for t in store.recent("c", 99, viewer=OWNER)) == sorted(

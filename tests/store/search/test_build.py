@@ -31,6 +31,7 @@ from tests.support.embedders import (
     TokenWordEmbedder,
     WordEmbedder,
 )
+from tests.support.processes import Process
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -232,7 +233,7 @@ def test_a_killed_build_leaves_an_index_that_works_and_goes_on(world) -> None:
         "EmbeddingIndex(MemoryStore(Path(sys.argv[1]))).build_if_stale(Slow())\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-c", code, str(world.root)], stdout=subprocess.PIPE, env=env
     ) as child:
         for _ in range(3):

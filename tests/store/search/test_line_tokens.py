@@ -15,6 +15,7 @@ from familiar_cli.store.search import token_vectors, vectors
 from familiar_cli.store.search.build import EmbeddingIndex
 from tests.support.cases import IS_NIGHT
 from tests.support.embedders import TokenWordEmbedder, WordEmbedder
+from tests.support.processes import Process
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -197,7 +198,7 @@ def test_a_killed_build_leaves_an_index_that_opens_and_continues(world, embedder
     fill(world, 0, 200)
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-c", KILLED, str(world.root)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=env) as child:
+    with Process(argv, stdout=subprocess.PIPE, env=env) as child:
         for _ in range(batches):
             child.stdout.readline()
         child.send_signal(signal.SIGKILL if os.name != "nt" else signal.SIGTERM)

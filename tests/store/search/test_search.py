@@ -21,6 +21,7 @@ from familiar_cli.store.search.embedder import EmbedderChoice
 from familiar_cli.store.search.search import asked_apart, search_memory
 from familiar_cli.store.search.types import BATCH, EmbedderError, SearchOptions
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
+from tests.support.processes import Process
 
 ROOT = Path(__file__).resolve().parents[3]
 DRINKS = (("tea", "beverage", "drink"), ("cat", "pet"))
@@ -474,9 +475,7 @@ def test_processes_build_and_search_at_once(world) -> None:
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     children = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(world.root)], stdout=subprocess.PIPE, env=env
-        )
+        Process([sys.executable, "-c", code, str(world.root)], stdout=subprocess.PIPE, env=env)
         for _ in range(2)
     ]
     said = [child.communicate(timeout=60)[0].decode() for child in children]

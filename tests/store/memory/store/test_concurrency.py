@@ -13,6 +13,7 @@ import pytest
 from familiar_cli.base.errors import ConflictError, LockedError
 from familiar_cli.base.files import locked
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock, holder_path, lock_holder
+from tests.support.processes import Process
 
 APPEND = """
 import sys
@@ -34,7 +35,7 @@ with hold_lock(Path(sys.argv[1]), 5):
 
 
 def process(script, *args, **options):
-    return subprocess.Popen([sys.executable, "-c", script, *map(str, args)], **options)
+    return Process([sys.executable, "-c", script, *map(str, args)], **options)
 
 
 def test_rename_without_a_lock_lost_updates_between_processes(store) -> None:
