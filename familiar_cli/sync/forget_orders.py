@@ -130,7 +130,8 @@ class ForgetRun:
         covered = {s for s in pages if order.covers(Author.from_slug(s))}
         covered |= {a.slug for a in accounts if order.covers(a)}
         self.slugs = frozenset(covered.union(begun.slugs if begun else ()))
-        self._names = list(begun.names if begun else ())
+        self._names = [Author.from_slug(slug).user_id for slug in sorted(covered)]
+        self._names += begun.names if begun else ()
         self.new_names: dict[str, str] = {}  # of memory files, once `changes` has found them
         self._old_files = begun.channels if begun else ()
         others = ["user", "char", *place.others]

@@ -55,12 +55,14 @@ class NameForms(Struct, frozen=True, dict=True):
         parts: Words of longer names, as long as nobody uses them in small letters.
         ordinary: Names that are ordinary words, too, as they are written.
         shared: Names, and words of names, that others have as well.
+        numbers: Accounts that may be any number, and count only where they are mentioned.
     """
 
     whole: frozenset[tuple[str, ...]] = frozenset()
     parts: frozenset[str] = frozenset()
     ordinary: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -81,13 +83,16 @@ class NameForms(Struct, frozen=True, dict=True):
         parts: set[str] = set()
         ordinary: set[str] = set()
         shared: set[str] = set()
+        numbers: set[str] = set()
         for name in names:
             words = tuple(words_of(name))
             text = "".join(words)
-            if not words or (text.isdecimal() and len(text) < _LEAST_DIGITS):
+            if not words:
                 continue
             if words in others:
                 shared.add(name.strip())
+            elif text.isdecimal() and len(text) < _LEAST_DIGITS:
+                numbers.add(text)
             elif _is_cased(text) and (len(text) < _LEAST_CHARS or text in common_words()):
                 ordinary.add(name.strip()[:1].upper() + name.strip()[1:])
             elif len(text) > 1:
@@ -100,7 +105,7 @@ class NameForms(Struct, frozen=True, dict=True):
         parts -= common_words()
         shared |= parts & known
         plain, bare = frozenset(whole), frozenset(parts - known)
-        return cls(plain, bare, frozenset(ordinary), frozenset(shared))
+        return cls(plain, bare, frozenset(ordinary), frozenset(shared), frozenset(numbers))
 
     def without_ordinary(self, text: str) -> NameForms:
         """Return the forms without the parts that a text uses as ordinary words."""
@@ -146,11 +151,13 @@ class NameForms(Struct, frozen=True, dict=True):
 
     @cached_property
     def _ordinary_pattern(self) -> re.Pattern[str]:
-        return _any_of(
+        mentions = (rf"<@!?{number}>|(?<!\w)@{number}(?!\w)" for number in sorted(self.numbers))
+        ordinary = (
             rf"(?:(?<=[^\W_] )|(?<=[,;(] )|(?<=@)){name}(?![^\W_])"
             rf"|(?<![^\W_]){name}['\u2019]s(?!\w)"
             for name in map(re.escape, sorted(self.ordinary))
         )
+        return _any_of((*mentions, *ordinary))
 
 
 def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:

@@ -36,7 +36,7 @@ def test_nothing_of_a_name_is_left_in_the_name_of_a_file(name, bare) -> None:
         (["민준"], "민준이는 왔다", "[forgotten]이는 왔다"),
         (["May"], "It may rain. May I? I asked May.", "It may rain. May I? I asked [forgotten]."),
         (["Jo"], "A job for Jo and Joan", "A job for [forgotten] and Joan"),
-        (["42"], "Room 42", "Room 42"),
+        (["42"], "Room 42, <@42> and @42, b@42", "Room 42, [forgotten] and [forgotten], b@42"),
     ],
 )
 def test_a_name_is_found_where_it_stands_as_one(names, text, redacted) -> None:
@@ -55,6 +55,7 @@ def test_a_part_of_a_name_that_others_use_as_a_word_is_no_name() -> None:
 def test_a_name_that_others_have_too_is_no_name() -> None:
     traces = Traces(NameForms.of(["Zoltan", "Zoltan Vance"], ["Zoltan", "Zoltan Hale"]))
     assert traces.redacted("Zoltan sat by Zoltan Vance") == "Zoltan sat by [forgotten]"
+    assert traces.names.may_be_in("Zoltan sat") > traces.names.may_be_in("Hale sat")
 
 
 def test_only_the_quoted_words_go() -> None:
