@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 _MARK: Final = "\u200e"
 _ANDROID: Final = "time - Name: text"
-PHONE_STYLES: Final = frozenset(("[time] Name: text", _ANDROID, "time Name text"))
+LINE_STYLE: Final = "time Name text"
+"""The header style of LINE, which quotes messages of several lines."""
+
+PHONE_STYLES: Final = frozenset(("[time] Name: text", _ANDROID, LINE_STYLE))
 """The header styles of messengers such as WhatsApp, Signal and LINE, whose chats are private."""
 
 _PLACEHOLDER: Final = re.compile(r"<(?!attached\b)[^<>:]{3,80}>")
@@ -147,6 +150,7 @@ _LABELS: Final = frozenset(
 _QUICK: Final = re.compile(r"[:：>)\]—–-]|\d\d")
 _TIME_LIKE: Final = re.compile(r"\d[:.h]\d\d|\d[-/.][ ]?\d|\d{4}|[年년]")
 _STAMP_WITHIN: Final = 150
+_STARS: Final = re.compile(r"\s*\*+\s")  # with which IRC marks what nobody says
 _MINUTES: Final = re.compile(r"\d{2}(?!\d)")
 
 
@@ -220,7 +224,7 @@ _TIMED: Final = (
         _ANDROID, _compile_pattern(rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}"), "", "-–—"
     ),
     _HeaderStyle(
-        "time Name text",
+        LINE_STYLE,
         _compile_pattern(r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)"),
         "",
         "\t",
@@ -268,9 +272,14 @@ _BLOCKS: Final = (
 )
 # Lines with a time and nobody who speaks, by the style of the messages beside them.
 _TOLD: Final = (
-    _HeaderStyle(
-        "[time] Name: text", _compile_pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]"
+    *(
+        _HeaderStyle(style, _compile_pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]")
+        for style in ("[time] Name: text", "[time] <Name> text")
     ),
+    _HeaderStyle(
+        "time <Name> text", _compile_pattern(r"(?P<stamp>STAMP),?\s{1,3}(?P<text>.+)"), "", ":.h"
+    ),
+    _HeaderStyle(LINE_STYLE, _compile_pattern(r"(?P<stamp>CLOCK)\t(?P<text>[^\t]+)"), "", "\t"),
     _HeaderStyle(
         _ANDROID, _compile_pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"), "", "-–—"
     ),
@@ -359,7 +368,11 @@ def _match_head(
         return None
     parts = {key: start[slice(*match.span(key))] for key in match.groupdict()}
     stamp = (match.groupdict().get("stamp") or "").strip()
+    if _STARS.match(parts["name"]):
+        return None
     name = without_marks(parts["name"]).strip().strip("*_").removeprefix("~").strip()
+    if "<Name>" in style:  # IRC's marks of those with rights in a channel
+        name = name.lstrip("@%+&~ ") or name
     if not is_name(name, is_timed=bool(stamp)) or not is_stamp(stamp):
         return None
     text = parts.get("text", "")

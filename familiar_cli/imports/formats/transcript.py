@@ -20,6 +20,7 @@ from familiar_cli.imports.chat_times import in_utc
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.source import YAML_SUFFIXES, ForeignFile, Skip
 from familiar_cli.imports.transcript_lines import (
+    LINE_STYLE,
     MAX_LINE_CHARS,
     PHONE_STYLES,
     MessageHeader,
@@ -439,6 +440,8 @@ class _Pass:
         text = "\n".join(line for _, line in lines).strip("\n")
         if head.is_block or not head.text.strip():
             text = text.lstrip("\n")
+        if head.style == LINE_STYLE and len(lines) > 1:
+            text = _unquoted(text.rstrip())
         yield self._message(head, text.rstrip())
         yield from reversed(apart)
 
@@ -506,6 +509,12 @@ class _Pass:
             day = read_day(with_year(text, self._year), self._shape.order)
         self._latest = day or self._latest
         return day
+
+
+def _unquoted(text: str) -> str:
+    """Return the text of a field that was quoted because it has several lines."""
+    quoted = re.fullmatch(r'"((?:[^"]|"")*)"', text)
+    return quoted[1].replace('""', '"') if quoted else text
 
 
 def _next_day(day: date) -> date:

@@ -121,6 +121,31 @@ def test_a_line_export_has_tabs(tmp_path) -> None:
     ]
 
 
+def test_a_line_export_quotes_messages_of_several_lines(tmp_path) -> None:
+    text = '12:30\tRobin\t"a ""b""\nc"\n12:31\tYuzuが取り消しました\n12:32\tYuzu\t"d"\n'
+    told = [text for _, _, text in spoken(write(tmp_path / "c 2024-03-01.txt", text))]
+    assert told == ['a "b"\nc', "Yuzuが取り消しました", '"d"']
+
+
+@each(
+    ("begins", "told"),
+    [
+        ("[2024-03-12 {}] ", ["* Yuzu waves", "*** Joins: carl (~c@host)"]),
+        ("2024-03-12 {} ", ["-!- carl [~c@host] has joined #x", " * Yuzu waves"]),
+        ("{} ", ["-!- Robin was kicked from #x by Yuzu [spam: ads]"]),
+    ],
+)
+def test_what_irc_tells_is_said_by_nobody(begins, told, tmp_path) -> None:
+    said = ["<@Yuzu> Hello", *told, "<Robin> Hi", "<Yuzu> Bye"]
+    lines = (begins.format(f"10:{n:02}") + text for n, text in enumerate(said))
+    day, end = "--- Log opened Tue Mar 12 10:00:00 2024", "--- Day changed Wed Mar 13 2024"
+    text = "\n".join([day, *lines, end] if begins == "{} " else lines)
+    read = spoken(write(tmp_path / "c.log", text + "\n"))
+    assert [name for name, _, _ in read] == ["Yuzu", *("" for _ in told), "Robin", "Yuzu"]
+    assert [text for _, _, text in read[1:-2]] == [text.strip() for text in told]
+    assert (read[0][1], read[-1][2]) == ("2024-03-12 10:00", "Bye")
+
+
 def test_the_name_of_the_file_tells_the_day(tmp_path) -> None:
     path = write(tmp_path / "chat 2024-03-01.txt", "12:30 Robin: a\n12:31 Yuzu: b\n")
     assert spoken(path)[1] == ("Yuzu", "2024-03-01 12:31", "b")
