@@ -288,6 +288,20 @@ def test_what_the_owner_says_in_their_room_stays(root) -> None:
     assert "I baked bread" in [turn.content for turn in turns]
 
 
+def test_the_page_and_the_channel_of_another_account_keep_their_names(root) -> None:
+    say(root, "42", "", "I keep bees", "Nice.")
+    people = root / "memory" / "people"
+    (people / "discord-7.md").write_text("# Ilo\n\n- Ilo moderates a Discord server.\n")
+    (people / f"irc-{NAME.lower()}-fan.md").write_text("# Fan\n\n- Rows.\n")
+    (people / "discord-42.md").write_text("# discord 42\n\n- Hums.\n")
+    for account in ("discord:42", "discord:555"):
+        assert data("people", "forget", account, "--yes")["renamed"].keys() <= {
+            f"significant/2026-01-02_{NAME.lower()}s-cat.md"
+        }
+    assert "Discord server" in (people / "discord-7.md").read_text()
+    assert (people / f"irc-{NAME.lower()}-fan.md").exists()
+
+
 def test_a_namesake_hides_nothing_of_whom_is_forgotten(root) -> None:
     say(root, "666", NAME, "Good evening", CATCHPHRASE)
     say(root, "100", "Guest 0", f"{NAME} has a wimbleyarn", f"So {NAME} has one?")

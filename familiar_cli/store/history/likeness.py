@@ -73,13 +73,15 @@ class NameForms(Struct, frozen=True, dict=True):
         Args:
             names: Their names.
             taken: Names of others: neither these nor their words identify anybody.
-            slugs: Names of their accounts, which have no parts.
+            slugs: Names of their accounts, which have no parts, even where a page is called so.
         """
         from familiar_cli.store.memory.mentions import common_words  # noqa: PLC0415  # rarely needed
 
         others = {tuple(words_of(name)) for name in taken}
         known = {word for name in others for word in name}
-        whole = {tuple(words_of(slug)) for slug in slugs}
+        accounts = [tuple(words_of(slug)) for slug in slugs]
+        whole = set(accounts)
+        platforms = {words[0] for words in accounts}
         parts: set[str] = set()
         ordinary: set[str] = set()
         shared: set[str] = set()
@@ -87,7 +89,7 @@ class NameForms(Struct, frozen=True, dict=True):
         for name in names:
             words = tuple(words_of(name))
             text = "".join(words)
-            if not words:
+            if not words or words in whole:
                 continue
             if words in others:
                 shared.add(name.strip())
@@ -102,7 +104,7 @@ class NameForms(Struct, frozen=True, dict=True):
                 for word in (words if len(words) > 1 else ())
                 if len(word) >= _LEAST_PART_CHARS and word.isalpha()
             )
-        parts -= common_words()
+        parts -= common_words() | platforms
         shared |= parts & known
         plain, bare = frozenset(whole), frozenset(parts - known)
         return cls(plain, bare, frozenset(ordinary), frozenset(shared), frozenset(numbers))

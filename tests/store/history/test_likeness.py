@@ -58,6 +58,15 @@ def test_a_name_that_others_have_too_is_no_name() -> None:
     assert traces.names.may_be_in("Zoltan sat") > traces.names.may_be_in("Hale sat")
 
 
+def test_a_platform_is_no_part_of_a_name() -> None:
+    names = ["discord 4242", "Zoe discord"]
+    traces = Traces(NameForms.of(names, ["discord 7"], ["discord-4242"]))
+    text = "We met on Discord: discord:4242, discord 7 and Zoe"
+    assert traces.redacted(text) == "We met on Discord: [forgotten], discord 7 and Zoe"
+    assert traces.redacted("a zoe discord") == "a [forgotten]"
+    assert traces.without_name("discord-general") == "discord-general"
+
+
 def test_only_the_quoted_words_go() -> None:
     words = "my vexlorn is hidden under the tree"
     traces = Traces(quotes=frozenset(runs_of(words_of(words))))

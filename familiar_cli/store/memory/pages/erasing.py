@@ -72,7 +72,9 @@ class PageEraser(Struct, frozen=True, dict=True):
         return bool(directory) and folder in {layout.scope_folder(scope) for scope in self._private}
 
     def renamed(self, rel_path: str) -> str:
-        """Return a path without their names."""
+        """Return a path without their names; another person's page is named after an account."""
+        if layout.path_without_scope(rel_path).startswith(f"{layout.PEOPLE_DIR}/"):
+            return rel_path
         return "/".join(map(self.bare_name, rel_path.split("/")))
 
     def cleaned(self, rel_path: str, content: bytes) -> bytes | None:
