@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import bare_lines
+from familiar_cli.base.times.clock import now
 from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, WebPage, http_status
 
 if TYPE_CHECKING:
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
 _TOKEN: Final = re.compile(r"[\w-]{16,40}", re.ASCII)
 _MAKES_FAMILIAR: Final = frozenset({"card", "persona", "folder", "export"})
 _MOST_UPLOADS: Final = 20
+_UPLOAD_S: Final = 3600  # how long a file waits to be imported
 _NAME_CHARS: Final = 60  # of a file's name; a letter takes up to four bytes of 255
 _ANSWERS: Final = ("me", "character", "dates", "year", "whose")
 
 
 def show_import(request: PageRequest) -> PageView:
     """Return the page that takes a file."""
+    _drop_uploads()
     return _page(request)
 
 
@@ -61,20 +64,27 @@ def take_file(request: PageRequest) -> PageView | Redirect:
 
 
 def _keep_upload(request: PageRequest) -> Path:
-    """Write an uploaded file below the cache; of earlier ones the newest stay."""
+    """Write an uploaded file below the cache."""
     if not request.file_name or not request.file:
         raise UsageError("No file was chosen; nothing was imported")
+    _drop_uploads()
     uploads = cache_dir() / "uploads"
     uploads.mkdir(parents=True, exist_ok=True, mode=0o700)
-    earlier = sorted(uploads.iterdir(), key=lambda one: one.stat().st_mtime)
-    for old in earlier[: -_MOST_UPLOADS or None]:
-        shutil.rmtree(old, ignore_errors=True)
     place = uploads / secrets.token_urlsafe(16)
     place.mkdir(mode=0o700)
     name = re.sub(r"[^\w. ()-]", "_", request.file_name.replace("\\", "/").rpartition("/")[2])
     path = place / (name.lstrip(".")[-_NAME_CHARS:].lstrip(".") or "file")
     path.write_bytes(request.file)
     return path
+
+
+def _drop_uploads() -> None:
+    """Delete files that nobody imported for an hour, and all but the newest."""
+    times = {p: p.stat().st_mtime for p in (cache_dir() / "uploads").glob("*")}
+    long_ago = now().timestamp() - _UPLOAD_S
+    for number, path in enumerate(sorted(times, key=times.__getitem__, reverse=True)):
+        if number >= _MOST_UPLOADS or times[path] < long_ago:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _kept_upload(token: str) -> Path:

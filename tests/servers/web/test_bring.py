@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from html import unescape
 
 import pytest
@@ -47,6 +49,15 @@ def test_a_chat_is_shown_first_and_imported_then(client) -> None:
     assert "2 turns" in unescape(confirm(client, page).text)
     assert turns() == ["Hi <b>", "Hello."]
     assert list((cache_dir() / "uploads").iterdir()) == []
+
+
+def test_a_file_that_nobody_imports_is_deleted_after_an_hour(client) -> None:
+    upload(client, "Ada - 1.jsonl", "\n".join(map(json.dumps, CHAT)).encode())
+    client.get("/import")
+    (kept,) = (cache_dir() / "uploads").iterdir()
+    os.utime(kept, (time.time() - 3700,) * 2)
+    client.get("/import")
+    assert not kept.exists()
 
 
 def test_a_card_makes_a_familiar_and_leads_to_it(client) -> None:
