@@ -1,7 +1,7 @@
 """Draw the pictures of the documentation from what the program really prints and shows.
 
     python -m tools.pictures commands   # the output of commands, and the pictures of the code
-    python -m tools.pictures            # a chat with the model inside the program, and its page
+    python -m tools.pictures            # a chat with the model inside the program, and pages
 
 The first are the same on every run, and a test compares them. The second need tmux, Chromium and
 the extras `local` and `dev`, and fetch the model if it is not on disk. Look at what they drew: a
@@ -44,6 +44,14 @@ SCRIPT = PICTURES / "commands.txt"
 QUESTION = "What is the name of my dog?"
 COLUMNS, ROWS = 84, 24
 REPLY_TURN = 3  # after the greeting and the question
+DAY = "2025-11-14"
+LEARNED = (
+    "# Robin",
+    "- Had lost a red scarf that Robin's grandmother knitted. <!-- turns 2 -->",
+    "- The scarf smells of oranges, and hums in E flat. <!-- turns 4, 7 -->",
+    "- Teaches cello in Ashford on Thursdays. <!-- turns 9 -->",
+    "- Sent a card to Inspector, the heron. <!-- turns 11 -->",
+)
 WIDE = 96
 """Columns of a picture of a command."""
 LONGEST = 42
@@ -106,14 +114,21 @@ def draw_text(text: Text, title: str, name: str, width: int) -> str:
 
 
 def draw_all(directory: Path) -> None:
-    """Chat with the familiar of the demo, and draw the terminal and the page of the reply."""
+    """Draw a chat, the page of its reply, and memory as it was on a day, after some imports."""
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch) / "demo"
         os.environ |= {"FAMILIAR_HOME": str(home)}
         _run_familiar("demo", "--dry-run", "--keep", str(home))
         _run_familiar("me", "--name", "Robin")
         _draw_terminal(_chat_screen(), directory / "chat.png")
-        _draw_page(directory / "turn.png")
+        _draw_page(directory / "turn.png", f"turns/{REPLY_TURN}")
+        os.environ |= {"FAMILIAR_HOME": str(Path(scratch) / "past")}
+        _run_familiar("init", "--from-card", str(EXAMPLES / "cards" / "yuzu.png"))
+        _run_familiar("me", "--name", "Robin")
+        _run_familiar("import", str(EXAMPLES / "chats"))
+        for line in LEARNED:
+            _run_familiar("memory", "append", "people/cli-user.md", line)
+        _draw_page(directory / "as-of.png", f"as-of?at={DAY}")
 
 
 def _run_familiar(*argv: str) -> None:
@@ -139,8 +154,8 @@ def _draw_terminal(screen: str, picture: Path) -> None:
         page.locator("svg").screenshot(path=picture, omit_background=True)
 
 
-def _draw_page(picture: Path) -> None:
-    """Draw the page of the reply."""
+def _draw_page(picture: Path, path: str) -> None:
+    """Draw a page of the familiar."""
     command = [sys.executable, "-m", "familiar_cli", "web", "--port", "0", "--no-open", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -148,7 +163,7 @@ def _draw_page(picture: Path) -> None:
             link = json.loads(server.stdout.readline())["data"]["url"]
             with _open_page(1200, 860) as page:
                 page.goto(link)
-                page.goto(f"{link.partition('/?')[0]}/turns/{REPLY_TURN}")
+                page.goto(f"{link.partition('/?')[0]}/{path}")
                 page.screenshot(path=picture)
         finally:
             server.terminate()
