@@ -218,10 +218,10 @@ def _summary_paragraphs(
     text: str, lines: Sequence[ProposedLine], numbering: Numbering
 ) -> list[str]:
     """Render a summary that cites its turns and those of the summary it replaces."""
-    old = citations_in(summary_of(text))
-    turns = [*old, *numbering.cite(n for line in lines for n in line.turns)]
-    texts = [line.text for line in lines]
-    return [*texts[:-1], f"{texts[-1]} {citation_comment(turns)}"]
+    turns = [numbering.cite(line.turns) for line in lines]
+    turns[-1] = [*citations_in(summary_of(text)), *turns[-1]]
+    pairs = zip(lines, turns, strict=True)
+    return [f"{line.text} {citation_comment(cited)}" for line, cited in pairs]
 
 
 def _rewrite_section(

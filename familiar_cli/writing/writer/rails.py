@@ -17,7 +17,8 @@ from familiar_cli.base.times.when import with_dates
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import check_alias
 from familiar_cli.store.memory.mentions import find_mentions, head_of, key_of, without_honorific
-from familiar_cli.store.memory.pages.facts import LIMIT_DAYS, holding_line, limit_days
+from familiar_cli.store.memory.pages.erasing import page_items
+from familiar_cli.store.memory.pages.facts import LIMIT_DAYS, ended_on, holding_line, limit_days
 from familiar_cli.store.memory.pages.lines import as_line, citations_in, main_script, normal_line
 from familiar_cli.store.memory.pages.links import way_to
 from familiar_cli.store.memory.pages.relations import SECTION as RELATIONS
@@ -25,6 +26,7 @@ from familiar_cli.store.memory.pages.relations import kinds_of, line_of, relatio
 from familiar_cli.store.search.who_when import states_limit
 from familiar_cli.writing.writer.contract import KINDS, REWRITES, Operation, ProposedLine, Refusal
 from familiar_cli.writing.writer.grounds import Grounds, Person, stems_of
+from familiar_cli.writing.writer.page_text import section_of, summary_of
 
 
 class UnrelatedError(Exception):
@@ -76,7 +78,7 @@ MOST_LINES: Final = 40
 _SHOWN_CHARS: Final = 200
 _WORD: Final = re.compile(r"\w+")
 _INSIDE_NAMES: Final = frozenset(" _-'’,、&+!！?？()\u200c\u200d")
-_BY_HAND: Final = "the old line was written by a person; it is held for review"
+_BY_HAND: Final = "the old text was written by a person; it is held for review"
 _UNSUPPORTED: Final = "the turns it names share none of its words; it is held for review"
 ASK_AGAIN_DAYS: Final = 30
 """How long something counts as impossible before the familiar asks again."""
@@ -140,7 +142,7 @@ def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> Judge
                 placed = _check_superseded(placed, grounds)
             for operation in _without_claims(placed, grounds):
                 kept, refusals, doubtful = _check_lines(operation, grounds, accepted)
-                if operation.op == "supersede" and not citations_in(operation.replaces):
+                if _replaces_hand(operation, grounds):
                     refusals += [_make_refusal(kept, "by_hand", _BY_HAND)] if kept.lines else []
                     kept, doubtful = replace(kept, lines=()), (*doubtful, *kept.lines)
                 refused += refusals
@@ -149,6 +151,21 @@ def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> Judge
         except _RefusedError as no:
             refused.append(_make_refusal(proposed, no.rail, str(no)))
     return JudgedBatch(grounds, tuple(accepted), tuple(refused), tuple(held))
+
+
+def _replaces_hand(operation: Operation, grounds: Grounds) -> bool:
+    """Tell whether an operation ends or drops text that cites no turns: a person wrote it."""
+    if operation.op == "supersede":
+        return not citations_in(operation.replaces)
+    file = grounds.shown.get(operation.rel_path)
+    if operation.op not in REWRITES or file is None:
+        return False
+    is_summary = operation.op == "set_summary"
+    body = summary_of(file.text) if is_summary else section_of(file.text, f"## {operation.section}")
+    again = {normal_line(line.text) for line in operation.lines}
+    items = ("".join(lines) for lines in page_items(body or ""))
+    dropped = (one for one in items if not (citations_in(one) or ended_on(one)))
+    return any(words not in again for words in map(normal_line, dropped) if words)
 
 
 def _without_claims(operation: Operation, grounds: Grounds) -> tuple[Operation, ...]:

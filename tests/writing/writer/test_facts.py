@@ -108,6 +108,23 @@ def test_what_a_person_wrote_by_hand_waits_for_review(world) -> None:
     assert "Bergen" not in world.read(ANNAS)
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_rewrite_that_drops_what_a_person_wrote_waits_for_review(world, kept) -> None:
+    page = "# Anna\n\nMy oldest friend.\n\n## Facts\n\n- Tall.\n- Bakes. <!-- turns 1 -->\n"
+    world.store.write_file(ANNAS, page)
+    world.say()
+    said = ["Anna keeps bees."]
+    report = world.write(
+        reply(
+            op("set_summary", lines=["My oldest friend.", *said][not kept :]),
+            op("replace_section", lines=["Tall.", *said][not kept :], section="Facts"),
+        )
+    )
+    assert rails(report).count("by_hand") == (0 if kept else 2), rails(report)
+    assert ("oldest friend" in world.read(ANNAS), "Tall" in world.read(ANNAS)) == (True, True)
+    assert ("keeps bees" in world.read(ANNAS)) is kept
+
+
 def test_a_private_line_is_superseded_in_its_own_section(tmp_path) -> None:
     world = World(tmp_path, private=("dm",))
     world.say("I live in Oslo.", channel="dm")

@@ -301,7 +301,7 @@ def test_a_marker_of_another_history_means_nothing(world, tmp_path):
 
 
 def test_a_person_who_edits_while_the_model_thinks_wins(world):
-    world.store.write_file(ANNAS, "# Anna\n\nA baker.\n")
+    world.store.write_file(ANNAS, "# Anna\n\nA baker. <!-- turns 1 -->\n")
     world.say()
     writer = world.writer(reply(op("set_summary", lines=["Anna keeps bees."]), op()))
     complete = world.model.complete

@@ -356,7 +356,7 @@ def test_a_blank_reply_erases_no_file(world, lines):
 
 
 def test_shrinking_a_file_by_half_needs_a_persons_yes(world):
-    old = "# Anna\n\n" + "She has lived by the sea for many years. " * 10 + "\n"
+    old = "# Anna\n\n" + "She has lived by the sea for many years. " * 10 + "<!-- turns 1 -->\n"
     world.store.write_file(ANNAS, old)
     world.say()
 
@@ -421,7 +421,7 @@ def test_private_conversations_reach_no_note_that_is_read_elsewhere(tmp_path):
 
 def test_of_a_long_page_the_lines_that_fit_are_shown_and_only_whole_parts_are_rewritten(tmp_path):
     world = World(tmp_path)
-    page = "# Anna\n\nAnna tends a garden.\n\n## Facts\n\n"
+    page = "# Anna\n\nAnna tends a garden. <!-- turns 1 -->\n\n## Facts\n\n"
     page += "".join(f"- Fact {n} about wholly other matters and things.\n" for n in range(80))
     page += "- Anna keeps bees behind the orchard.\n"
     page += "".join(f"- Late fact {n} about wholly other matters.\n" for n in range(40))
