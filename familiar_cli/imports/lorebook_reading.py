@@ -323,8 +323,8 @@ def not_a_lorebook(data: object, origin: str) -> BadInputError:
     """Return the error for a value that is not a lorebook."""
     return BadInputError(
         f"{origin!r} is not a lorebook but {_what_is(data)}; nothing was imported",
-        hint="Supported: World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI "
-        "files, and cards that contain a book.",
+        hint="Supported: World Info, character_book, lorebook_v3, NovelAI, Agnai, RisuAI and "
+        "KoboldAI Lite files, and cards that contain a book.",
     )
 
 

@@ -279,7 +279,7 @@ class GitRemote:
     def _no_login(self) -> errors.RemoteUnreachableError:
         return errors.RemoteUnreachableError(
             f"The remote {self.address!r} requires a login, and no stored one was accepted",
-            hint="Set FAMILIAR_SYNC_TOKEN, or log in with git: `git ls-remote {self.address}`.",
+            hint=f"Set FAMILIAR_SYNC_TOKEN, or log in with git: `git ls-remote {self.address}`.",
         )
 
     def _clean(self, said: object) -> str:

@@ -255,9 +255,10 @@ def test_a_refused_request_leaves_no_connection_open(world, tmp_path, monkeypatc
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "none"))
     with http_server(tmp_path, login=("me", "pw")) as url:
         hub = open_transport(read_address(f"{url}/hub.git"), exchange_of(world))
-        with pytest.raises(RemoteUnreachableError, match="requires a login"):
+        with pytest.raises(RemoteUnreachableError, match="requires a login") as caught:
             hub.refs()
         hub.close()
+    assert f"`git ls-remote {url}/hub.git`" in caught.value.hint
     assert [(response.status, response.closed) for response in responses] == [(401, True)]
 
 

@@ -89,7 +89,7 @@ def read_tokens(path: Path) -> TokenFile:
     except (OSError, ValueError, BadInputError) as error:
         raise ConfigError(
             f"The tokens in {str(path)!r} cannot be read: {error}",
-            hint="Write one token a line, e.g. with `openssl rand -hex 24`.",
+            hint="Write one token per line, e.g. with `openssl rand -hex 24`.",
         ) from error
     lines = (line.strip() for line in bare_lines(text))
     marks = [line.rpartition(" ") for line in lines if line and not line.startswith("#")]
@@ -106,7 +106,7 @@ def read_tokens(path: Path) -> TokenFile:
         if len(token) < _LEAST_TOKEN_CHARS or not token.isascii() or not token.isprintable():
             raise ConfigError(
                 f"A token in {str(path)!r} is shorter than {_LEAST_TOKEN_CHARS} characters, or "
-                "holds others than ASCII",
+                "has characters other than ASCII",
                 hint="Make one with `openssl rand -hex 24`.",
             )
     return TokenFile(tokens, of_owner)

@@ -217,7 +217,7 @@ def export_lorebook(
     Args:
         book (NAME): Name of the book; default: the only one.
         directory (DIR): Directory in memory; default: wherever the book is.
-        book_format: Format; default: the imported one, or v3 for NovelAI, Agnai and RisuAI.
+        book_format: Format; default: the imported one, or v3 if that is only read.
     """
     from familiar_cli.imports.export_lorebook import choose_book, own_format, to_json
 
