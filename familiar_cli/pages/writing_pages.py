@@ -84,7 +84,8 @@ def plans_page(plans: Sequence[ReviewPlan], zone: tzinfo | None) -> PagePart:
 
 def rests_on(plan: ReviewPlan) -> str:
     """Describe the sources of a plan: `turns 1-9`, or `2026-W15 from 7 files`."""
-    turns = f"turns {plan.turns[0]}-{plan.turns[1]}" if any(plan.turns) else "no turns"
+    first, last = plan.turns
+    turns = f"turns {first}-{last}" if first != last else f"turn {first}" if first else "no turns"
     return one_line(plan.rests_on) or turns
 
 

@@ -574,8 +574,8 @@ def expect_reply(draft: Draft, grounds: Grounds) -> None:
 
 
 LORE_RULE: Final = """\
-- Lore is what a book tells of the world that the turns are about. It is no evidence: keep nothing \
-that only the lore says. Where a line is about something that it names, use that name."""
+- Lore is background from a lorebook about the world of these turns. It is not evidence: do not \
+keep anything that only the lore says. If a line is about something that it names, use that name."""
 _MOST_ENTRIES: Final = 8
 _ENTRY_TOKENS: Final = 80
 _LEAST_NAME_CHARS: Final = 3

@@ -44,7 +44,7 @@ def test_a_line_about_an_entry_links_to_it(shown) -> None:
 def test_the_entry_is_shown_between_marks_and_is_no_evidence(shown) -> None:
     shown.with_lore()
     assert '<lore name="The Old Citadel">\nThe Citadel fell' in shown.prompt
-    assert "It is no evidence" in shown.prompt
+    assert "It is not evidence" in shown.prompt
 
 
 @pytest.mark.parametrize(
