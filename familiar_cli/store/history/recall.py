@@ -350,6 +350,11 @@ _BESIDE_MOVED: Final = (
     f" UNION ALL {_MOVED} ORDER BY place {{1}} LIMIT {{2}}"
 )
 
+# What may be noted of a turn after it was written.
+_STATES: Final = """SELECT turns.id, reply_to, place, platform, user_id FROM turns
+    LEFT JOIN replies ON replies.turn_id = turns.id LEFT JOIN places ON places.turn_id = turns.id
+    LEFT JOIN one_to_one ON one_to_one.turn_id = turns.id WHERE turns.id IN"""
+
 
 class RecallHit(Struct, frozen=True):
     """A turn that matches.
@@ -496,7 +501,7 @@ def recall(
         ranked = sorted((-score - lifts.get(i, 0.0), i) for i, score in scores.items())
         best = [i for _, i in ranked if i not in leave_out][:limit]
         above = [places.above(i) for i in best]
-        turns = _read_turns(connection, {*best, *(some[0] for some in above if some)})
+        turns = _read_turns(history, connection, {*best, *(some[0] for some in above if some)})
     matches = [
         RecallHit(
             turns[i], scores[i], turns.get(some[0]) if some else None, lifts.get(i, 0.0), some
@@ -913,7 +918,13 @@ def _speakers(connection: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
     return {unpack(name) for names in rows_among(connection, select, ids) for name in names if name}
 
 
-def _read_turns(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Turn]:
-    """Return some turns that stand."""
-    select = f"SELECT {SELECTED_STANDING} FROM turns WHERE id IN"  # noqa: S608
-    return {row[0]: to_turn(row) for row in rows_among(connection, select, sorted(ids))}
+def _read_turns(
+    history: HistoryFile, connection: sqlite3.Connection, ids: Collection[int]
+) -> dict[int, Turn]:
+    """Return some turns that stand; of those read before, only what may change is read."""
+    said, wanted = history.said(connection), sorted(ids)
+    states = {turn_id: state for turn_id, *state in rows_among(connection, _STATES, wanted)}
+    new = [i for i, state in states.items() if i not in said or said[i][0] != state]
+    for row in rows_among(connection, f"SELECT {SELECTED_STANDING} FROM turns WHERE id IN", new):  # noqa: S608
+        said[row[0]] = states[row[0]], to_turn(row)
+    return {i: said[i][1] for i in states}

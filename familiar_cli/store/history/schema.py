@@ -25,7 +25,7 @@ APPLICATION_ID: Final = 0x46414D31  # "FAM1": identifies the file as ours
 VERSION: Final = 2
 _OLDEST: Final = 1  # has other triggers, which the first change replaces
 _EARLIER_ID: Final = 0x66616D69  # before the first release
-_MOST_KNOWN: Final = 32  # answers
+_MOST_KNOWN, _MOST_SAID = 32, 2048  # answers, and turns
 _QUERY_ONLY: Final = "PRAGMA query_only = ON"
 _NEWEST_OWN: Final = (
     "SELECT id FROM turns WHERE id > ? AND NOT EXISTS (SELECT 1 FROM elsewhere WHERE turn_id = id) "
@@ -69,6 +69,7 @@ class HistoryFile:
         self._is_left = False
         self._is_fixed = False  # the connection is of one moment: it is not used again
         self.phrase_turns: dict[str, tuple[int, list[int]]] = {}
+        self._said: tuple[int, dict[int, Any]] = (0, {})
         self._known: dict[object, Any] = {}
         self._known_at: tuple[sqlite3.Connection | None, int, int] = (None, 0, 0)
 
@@ -83,7 +84,7 @@ class HistoryFile:
                 connection.close()
             self._connection = self._empty = None
             self.phrase_turns.clear()
-            self._known, self._known_at = {}, (None, 0, 0)
+            self._said, self._known, self._known_at = (0, {}), {}, (None, 0, 0)
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
@@ -157,6 +158,17 @@ class HistoryFile:
         if self._known_at != state or len(self._known) > _MOST_KNOWN:
             self._known, self._known_at = {}, state
         return self._known
+
+    def said(self, connection: sqlite3.Connection) -> dict[int, Any]:
+        """Return what was read of turns that never changes; whoever reads more adds to it.
+
+        Triggers keep turns from being changed. To forget words is to take these away for a moment,
+        which the version of the schema tells, also after another process did it.
+        """
+        version = _read_mark(connection, "schema_version")
+        if self._said[0] != version or len(self._said[1]) > _MOST_SAID:
+            self._said = version, {}
+        return self._said[1]
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a query; none if nothing was said yet."""
