@@ -9,13 +9,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli.base.sqlite import transaction
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER, PrivacyRules, Viewer
 from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.forgetting import ForgetOrder
+from familiar_cli.store.history.likeness import NameForms
 from familiar_cli.store.history.recall import newest_saying, recall
 from familiar_cli.store.history.rows import COLUMNS, to_row
+from familiar_cli.store.history.tombstones import bury_turns, find_forgotten
 from tests.support.viewers import viewer_in
 
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -43,6 +47,27 @@ def test_the_turn_that_answers_comes_first(history) -> None:
             say(history, text, days=day)
     wanted = say(history, "The lighthouse keeper lost her umbrella.", days=9)
     assert found(history, "Who lost an umbrella?")[0] == wanted
+
+
+def test_a_program_keeps_no_words_that_another_one_forgets(history) -> None:
+    robin = Author("discord", "7", display_name="Robin")
+    turn = history.append("a", "user", "A lantern, behind the stove.", author=robin)
+    assert found(history, "lantern") == [turn.id]
+    order = ForgetOrder.for_accounts([robin])
+    with history.use(create=False) as connection, closing(HistoryStore(history.path)) as other:
+        assert [*history.said(connection)] == [turn.id]
+        bury_turns(other, order, find_forgotten(other, order, "", NameForms.of(["Robin"]), ()))
+        assert history.said(connection) == {}
+    assert found(history, "lantern") == []
+
+
+def test_what_was_recalled_becomes_private_with_the_first_who_speaks_there(history) -> None:
+    history.append("dm", "assistant", "Welcome to the lighthouse.")
+    (before,) = recall(history, "lighthouse", viewer=OWNER).turns
+    history.append("dm", "user", "Good evening.", author=Author("discord", "42", "anna"))
+    after = next(one for one in recall(history, "lighthouse", viewer=OWNER).turns if not one.before)
+    assert after.turn == replace(before.turn, one_to_one=Author("discord", "42"))
+    assert after.turn != before.turn
 
 
 def test_turns_beside_the_one_that_fits_come_with_it(history) -> None:

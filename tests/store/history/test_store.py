@@ -10,11 +10,14 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import WRITER, HistoryStore
+from familiar_cli.store.history.marks import withdraw_turns
+from familiar_cli.store.history.store import insert_turn
 from tests.support.processes import Process
 
 ANNA = Author("discord", "42", "anna", "Anna 🦊")
@@ -67,6 +70,31 @@ def test_recent_turns_can_end_before_one(store) -> None:
         "0",
         "1",
     ]
+
+
+def test_what_was_just_read_is_read_again_after_any_change(store) -> None:
+    first = store.append("a", "user", "Here.", author=ANNA)
+    assert store.recent("a", 9, viewer=OWNER) == [first]
+    with closing(HistoryStore(store.path)) as elsewhere:
+        second = elsewhere.append("a", "user", "There.", author=ANNA)
+    assert store.recent("a", 9, viewer=OWNER) == [first, second]
+    assert store.recent("a", 1, viewer=OWNER) == [second]
+    withdraw_turns(store, [second.id])
+    assert store.recent("a", 9, viewer=OWNER) == [first]
+
+
+def test_what_a_failed_change_wrote_is_not_remembered(store) -> None:
+    first = store.append("a", "user", "Kept.", author=ANNA)
+
+    def fail() -> None:
+        with store.change() as connection:
+            insert_turn(connection, replace(first, content="Lost."))
+            assert len(store.recent("a", 9, viewer=OWNER)) == 2
+            raise LockedError("no")
+
+    with pytest.raises(LockedError):
+        fail()
+    assert store.recent("a", 9, viewer=OWNER) == [first]
 
 
 def test_the_recent_window_is_found_by_the_index_alone(store) -> None:
