@@ -344,6 +344,8 @@ _MOVED: Final = (
     " JOIN standing AS turns ON turns.id = places.turn_id"
     " WHERE places.channel_id = ? AND places.place {0} ? AND {where}"
 )
+_SPOT: Final = f"turns.id, turns.at_ms / {_SESSION_MS}, {PLACED}, turns.channel_id"
+_Spot = tuple[int, int, object]  # session, place and channel of a turn
 _BESIDE: Final = f"{_AT_HOME} ORDER BY place {{1}} LIMIT {{2}}"
 _BESIDE_MOVED: Final = (
     f"{_AT_HOME} AND NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"  # noqa: S608
@@ -469,9 +471,9 @@ def recall(
         condition = _narrowed(condition, between_ms, only_people=only_people)
         has_words = is_ready(connection)
         visible = _visible_turns(connection, viewer) if has_words else None
-        own = {}
+        own, spots = dict[int, float](), dict[int, _Spot]()
         if target and has_words:
-            own = _by_words(connection, target, condition, visible)
+            own = _by_words(connection, target, condition, visible, spots)
         spread, is_all = list[int](), False
         if wide:
             seen = selection.visible_condition(viewer) if visible else None
@@ -480,7 +482,7 @@ def recall(
         if near and not is_all:  # turns examined anyway need no search
             alike = _by_meaning(connection, near, own, condition)
         alike = dict.fromkeys(spread, 0.0) | alike
-        places = _placed(connection, own, alike, condition)
+        places = _placed(connection, own, alike, condition, spots)
         scores, lifts = _word_scores(own, places), dict[int, float]()
         if near:
             ids = sorted(places.at)
@@ -495,7 +497,8 @@ def recall(
             scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, places)
         if cited:
             known = _allowed(connection, cited, condition)
-            places.add_alone(connection, known - places.at.keys())
+            alone = known - places.at.keys()
+            places.add_alone(_spots(connection, alone), alone)
             scores |= {i: max(CITED_FIRST * cited[i], scores.get(i, 0.0)) for i in known}
             lifts = {i: max(cited[i] - scores[i], 0.0) for i in known}
         ranked = sorted((-score - lifts.get(i, 0.0), i) for i, score in scores.items())
@@ -599,13 +602,13 @@ class _Places(Struct):
         self.ids += _NO_TURNS
         self.sessions += _NO_SESSIONS
 
-    def add_alone(self, connection: sqlite3.Connection, ids: Collection[int]) -> None:
+    def add_alone(self, spots: Mapping[int, _Spot], ids: Iterable[int]) -> None:
         """Add turns without those beside them."""
-        select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
-        for turn_id, *session in rows_among(connection, select, sorted(ids)):
+        for turn_id in ids:
+            session, _, channel = spots[turn_id]
             self.at[turn_id] = len(self.ids)
             self.ids.append(turn_id)
-            self.sessions.append(self.number(*session))
+            self.sessions.append(self.number(channel, session))
             self.end_strip()
 
     def above(self, turn_id: int) -> tuple[int, ...]:
@@ -692,8 +695,9 @@ def _by_words(
     target: str,
     condition: tuple[str, list[object]],
     visible: fts.Visible | None,
+    spots: dict[int, _Spot],
 ) -> dict[int, float]:
-    """Return the best matches by words, with their scores."""
+    """Return the best matches by words, with their scores; `spots` may get where they are."""
     if visible:
         among = "standing AS turns", f" AND {condition[0]}", condition[1]
         scores = _visible_scores(connection, target, visible, among)
@@ -705,14 +709,16 @@ def _by_words(
     last = _last_turn(connection)
     # Rank before reading turns: a turn is a hundred times larger than its rank.
     sql = (
-        f"SELECT found, score FROM (SELECT rowid AS found, {rank} AS score FROM turns_fts"  # noqa: S608
+        f"SELECT score, {_SPOT} FROM (SELECT rowid AS found, {rank} AS score FROM turns_fts"  # noqa: S608
         f" WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY {order} LIMIT ?)"
         f" JOIN standing AS turns ON turns.id = found WHERE {where}"
         f" ORDER BY score DESC LIMIT {DEPTH}"
     )
     depth = _FIRST_LOOK
     while True:
-        result = dict(connection.execute(sql, (match, oldest, depth, *values)))
+        rows = connection.execute(sql, (match, oldest, depth, *values)).fetchall()
+        result = {row[1]: row[0] for row in rows}
+        spots |= {row[1]: row[2:] for row in rows}
         # Those that may not be found could hide all others from the first look.
         if len(result) >= DEPTH or depth > min(_LAST_LOOK, last):
             return result
@@ -806,23 +812,32 @@ def _placed(
     own: dict[int, float],
     alike: dict[int, float],
     condition: tuple[str, list[object]],
+    spots: dict[int, _Spot],
 ) -> _Places:
     """Return the positions of the turns found, and the neighbours of the best ones."""
     top = max(own.values(), default=0.0) or 1.0
     worth = alike | {i: max(score / top, alike.get(i, 0.0)) for i, score in own.items()}
     best = sorted((-value, i) for i, value in worth.items())[:SURROUNDED]
-    places = _strips(connection, [i for _, i in best], condition, worth)
-    places.add_alone(connection, worth.keys() - places.at.keys())
+    spots |= _spots(connection, worth.keys() - spots.keys())
+    wanted = sorted(((i, *spots[i]) for _, i in best), key=lambda one: (one[2], one[0]))
+    places = _strips(connection, wanted, condition, worth)
+    places.add_alone(spots, worth.keys() - places.at.keys())
     return places
+
+
+def _spots(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, _Spot]:
+    """Return where some turns are."""
+    rows = rows_among(connection, f"SELECT {_SPOT} FROM turns WHERE id IN", ids)  # noqa: S608
+    return {turn_id: (session, place, channel) for turn_id, session, place, channel in rows}
 
 
 def _strips(
     connection: sqlite3.Connection,
-    ids: Iterable[int],
+    wanted: Sequence[tuple[int, int, int, object]],
     condition: tuple[str, list[object]],
     others: Collection[int],
 ) -> _Places:
-    """Return the positions of these turns and their neighbours; `others` are found, too.
+    """Return the positions of turns, sorted by place, and neighbours; `others` are found, too.
 
     Turns that stand close together are read at once.
     """
@@ -832,8 +847,6 @@ def _strips(
     # Twice the reach, so that each neighbour has all of its own neighbours.
     above = beside.format("<", "DESC", 2 * _REACH, where=where)
     below = beside.format(">", "ASC", -1, where=where)
-    select = f"SELECT id, at_ms / {_SESSION_MS}, {PLACED}, channel_id FROM turns WHERE id IN"  # noqa: S608
-    wanted = sorted(rows_among(connection, select, sorted(ids)), key=lambda row: int(row[2]))
     left = {row[0] for row in wanted}
     places = _Places()
     for *turn, channel in wanted:
