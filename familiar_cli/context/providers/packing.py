@@ -315,8 +315,7 @@ class Ranked(Struct, frozen=True):
 def rank_pieces(pieces: Iterable[Excerpt], query: str = "") -> Ranked:
     """Order candidates; long turns are split into parts that match `query`."""
     pieces = [part for piece in pieces for part in _parts_of(piece, query)]
-    facts = [piece.fact for piece in pieces]
-    precision = _Precision.of(pieces, facts)
+    precision = _Precision.of(pieces)
     best = max((piece.score for piece in pieces if not piece.named), default=0.0)
     best_turn = max((piece.score for piece in pieces if piece.is_turn), default=0.0)
     share_of_lines = RESTING_SHARE if best_turn > FREE_FLOOR * best else 1.0
@@ -327,8 +326,8 @@ def rank_pieces(pieces: Iterable[Excerpt], query: str = "") -> Ranked:
             # A line of memory that fits very well says little about how well turns can fit.
             max(best_turn, RESTING_SHARE * best) if piece.is_turn else share * best,
         )
-        for piece, share, fact in zip(pieces, shares, facts, strict=True)
-        if not (piece.vague and precision.exceeds(fact, piece.vague))
+        for piece, share in zip(pieces, shares, strict=True)
+        if not (piece.vague and precision.exceeds(piece.fact, piece.vague))
     ]
     return Ranked(sorted(ranked, key=lambda pair: _rank_piece(pair[0])), precision)
 
@@ -494,10 +493,11 @@ class _Precision(Struct, frozen=True):
     turns: dict[int, int]
 
     @classmethod
-    def of(cls, pieces: Iterable[Excerpt], facts: Iterable[Fact]) -> _Precision:
+    def of(cls, pieces: Sequence[Excerpt]) -> _Precision:
         said: dict[str, int] = {}
         turns: dict[int, int] = {}
-        for piece, fact in zip(pieces, facts, strict=True):
+        for piece in pieces if any(piece.vague for piece in pieces) else ():  # nobody asks else
+            fact = piece.fact
             said[fact.said] = min(said.get(fact.said, piece.vague), piece.vague)
             for turn in fact.turns:
                 turns[turn] = min(turns.get(turn, piece.vague), piece.vague)

@@ -495,11 +495,14 @@ class HistoryStore(HistoryFile):
         examined.
         """
         most = max(limit, 0) + (0 if viewer.sees_everything else _MOST_ALONE)
-        turns = self._rows(RECENT, (pack(channel_id), most), to_turn)
+        with self.use(create=False) as connection:
+            known, asked = self.known(connection), (RECENT, pack(channel_id), most)
+            if asked not in known:
+                turns = [to_turn(row) for row in connection.execute(RECENT, asked[1:])]
+                known[asked] = turns, events.parts_of(connection, channel_id)[1:]
+            turns, parts = known[asked]
         heard = [turn.author for turn in turns if turn.author and viewer.sees_turn(turn)]
         authors = heard[: max(limit, 0)]
-        with self.use(create=False) as connection:
-            parts = events.parts_of(connection, channel_id)[1:]
         if not parts or len(authors) >= limit:
             return authors
         shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end, viewer=viewer)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import date, tzinfo
+from datetime import date, datetime, tzinfo
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -567,8 +569,16 @@ def scores_of_turns(
 
 def session_of(turn: Turn, zone: tzinfo | None) -> Session:
     """Return the channel of a turn, its day, and the part of the day."""
-    local = to_zone(turn.at, zone)
-    return turn.channel_id, local.date(), local.hour // _PART_HOURS
+    system = (
+        None if zone else (time.tzname, time.timezone, time.altzone)
+    )  # a program may change them
+    return turn.channel_id, *_part_of_day(turn.at, zone, system)
+
+
+@lru_cache(maxsize=2048)  # one question after another finds the same turns
+def _part_of_day(at: datetime, zone: tzinfo | None, _system: object) -> tuple[date, int]:
+    local = to_zone(at, zone)
+    return local.date(), local.hour // _PART_HOURS
 
 
 def _time_score(turn: Turn, wanted: Sequence[Span | Yearly], zone: tzinfo | None) -> float:
