@@ -174,6 +174,7 @@ class MessageHeader(Struct, frozen=True):
     is_notice: bool = False
 
 
+@cache
 def _compile_pattern(text: str) -> re.Pattern[str]:
     return re.compile(text.replace("STAMP", STAMP).replace("CLOCK", CLOCK), re.IGNORECASE)
 
@@ -187,13 +188,13 @@ class _HeaderStyle(Struct, frozen=True):
 
     Args:
         style: Its name, for people.
-        pattern: The pattern of the line.
+        pattern: The pattern of the line, compiled when it is first used.
         first: Possible first characters; empty: any except the brackets of other styles.
         needs: Characters of which the line must contain one: a quick check before the pattern.
     """
 
     style: str
-    pattern: re.Pattern[str]
+    pattern: str
     first: str = ""
     needs: str = ""
 
@@ -205,44 +206,36 @@ class _HeaderStyle(Struct, frozen=True):
 
 _COLONS: Final = ":："
 _TIMED: Final = (
-    _HeaderStyle(
-        "[time] <Name> text", _compile_pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_QUOTED}"), "[", "<"
-    ),
+    _HeaderStyle("[time] <Name> text", rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_QUOTED}", "[", "<"),
     _HeaderStyle(
         "[time] Name: text",
-        _compile_pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_SAYS}"),
+        rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_SAYS}",
         "[",
         _COLONS,
     ),
     _HeaderStyle(
         "(time) Name: text",
-        _compile_pattern(rf"\((?P<stamp>STAMP)\)\s{{0,3}}{_SAYS}"),
+        rf"\((?P<stamp>STAMP)\)\s{{0,3}}{_SAYS}",
         "(",
         _COLONS,
     ),
-    _HeaderStyle(
-        _ANDROID, _compile_pattern(rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}"), "", "-–—"
-    ),
+    _HeaderStyle(_ANDROID, rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}", "", "-–—"),
     _HeaderStyle(
         LINE_STYLE,
-        _compile_pattern(r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)"),
+        r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)",
         "",
         "\t",
     ),
-    _HeaderStyle(
-        "time <Name> text", _compile_pattern(rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}"), "", "<"
-    ),
+    _HeaderStyle("time <Name> text", rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}", "", "<"),
     _HeaderStyle(
         "time Name: text",
-        _compile_pattern(rf"(?P<stamp>STAMP)[,:]?[\s|]{{1,3}}{_SAYS}"),
+        rf"(?P<stamp>STAMP)[,:]?[\s|]{{1,3}}{_SAYS}",
         "",
         _COLONS,
     ),
     _HeaderStyle(
         "Name (time): text",
-        _compile_pattern(
-            r"(?P<name>[^:：\n]{1,80}?)[ ]{0,2}[(\[（](?P<stamp>STAMP)[)\]）][ ]?[:：](?P<text>.*)"
-        ),
+        r"(?P<name>[^:：\n]{1,80}?)[ ]{0,2}[(\[（](?P<stamp>STAMP)[)\]）][ ]?[:：](?P<text>.*)",
         "",
         "([（",
     ),
@@ -250,22 +243,20 @@ _TIMED: Final = (
 _BLOCKS: Final = (
     _HeaderStyle(
         "[time] Name",
-        _compile_pattern(r"\[(?P<stamp>STAMP)\][ ](?P<name>[^:：\n]{1,60}?)(?: \(pinned\))?"),
+        r"\[(?P<stamp>STAMP)\][ ](?P<name>[^:：\n]{1,60}?)(?: \(pinned\))?",
         "[",
         "]",
     ),
     _HeaderStyle(
         "Name — time",
-        _compile_pattern(
-            r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[—–-][ ]{1,2}"
-            r"(?P<stamp>(?:(?:Today|Yesterday)[ ](?:at[ ])?)?STAMP)"
-        ),
+        r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[—–-][ ]{1,2}"
+        r"(?P<stamp>(?:(?:Today|Yesterday)[ ](?:at[ ])?)?STAMP)",
         "",
         "-–—",
     ),
     _HeaderStyle(
         "Name (time)",
-        _compile_pattern(r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[(\[](?P<stamp>STAMP)[)\]]"),
+        r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[(\[](?P<stamp>STAMP)[)\]]",
         "",
         "([",
     ),
@@ -273,22 +264,18 @@ _BLOCKS: Final = (
 # Lines with a time and nobody who speaks, by the style of the messages beside them.
 _TOLD: Final = (
     *(
-        _HeaderStyle(style, _compile_pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]")
+        _HeaderStyle(style, r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)", "[", "]")
         for style in ("[time] Name: text", "[time] <Name> text")
     ),
-    _HeaderStyle(
-        "time <Name> text", _compile_pattern(r"(?P<stamp>STAMP),?\s{1,3}(?P<text>.+)"), "", ":.h"
-    ),
-    _HeaderStyle(LINE_STYLE, _compile_pattern(r"(?P<stamp>CLOCK)\t(?P<text>[^\t]+)"), "", "\t"),
-    _HeaderStyle(
-        _ANDROID, _compile_pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"), "", "-–—"
-    ),
+    _HeaderStyle("time <Name> text", r"(?P<stamp>STAMP),?\s{1,3}(?P<text>.+)", "", ":.h"),
+    _HeaderStyle(LINE_STYLE, r"(?P<stamp>CLOCK)\t(?P<text>[^\t]+)", "", "\t"),
+    _HeaderStyle(_ANDROID, r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)", "", "-–—"),
 )
 
-_QUOTED_BARE: Final = ("<Name> text", _compile_pattern(_QUOTED))
+_QUOTED_BARE: Final = ("<Name> text", _QUOTED)
 _COLON_BARE: Final = (
     "Name: text",
-    _compile_pattern(r"(?:#{1,6}[ ])?(?P<name>[^:：\n]{1,60}?)[ ]?(?P<colon>[:：])(?P<text>.*)"),
+    r"(?:#{1,6}[ ])?(?P<name>[^:：\n]{1,60}?)[ ]?(?P<colon>[:：])(?P<text>.*)",
 )
 _BOLD: Final = re.compile(
     r"(?:[-*+][ ]{1,3}|#{1,6}[ ])?(?P<mark>\*\*|__)(?P<in>.{1,150}?)(?P=mark)"
@@ -353,7 +340,7 @@ def _timed_heads(start: str, rest: str, styles: Collection[str] | None) -> list[
         blocks = (_match_head(w.style, w.pattern, start, "", is_block=True) for w in ways(_BLOCKS))
         headers = [head for head in blocks if head]
         for way in ways(_TOLD):
-            match = way.pattern.fullmatch(in_ascii_digits(start))
+            match = _compile_pattern(way.pattern).fullmatch(in_ascii_digits(start))
             if match and is_stamp(match["stamp"]):
                 text = without_marks(start[match.start("text") :]).strip()
                 headers.append(MessageHeader(way.style, "", match["stamp"], text))
@@ -361,9 +348,9 @@ def _timed_heads(start: str, rest: str, styles: Collection[str] | None) -> list[
 
 
 def _match_head(
-    style: str, pattern: re.Pattern[str], start: str, rest: str, *, is_block: bool = False
+    style: str, pattern: str, start: str, rest: str, *, is_block: bool = False
 ) -> MessageHeader | None:
-    match = pattern.fullmatch(in_ascii_digits(start))
+    match = _compile_pattern(pattern).fullmatch(in_ascii_digits(start))
     if not match:
         return None
     parts = {key: start[slice(*match.span(key))] for key in match.groupdict()}
