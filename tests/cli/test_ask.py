@@ -21,7 +21,7 @@ from familiar_cli.context.trace import latest_trace
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.pages.front_matter import field_markdown
 from familiar_cli.store.memory.store.store import MemoryStore
-from tests.support.processes import Process
+from tests.support.processes import Process, run_process
 from tests.support.server import CutOff, Fail, Raw, Say, Stall, bad_key, closed_port
 from tests.support.world import without_block
 
@@ -360,7 +360,7 @@ def test_on_a_terminal_a_reply_is_harmless(paths, serve) -> None:
     serve("\x1b[2Jred\x1b]0;title\x07 ink")
     ours, theirs = pty.openpty()
     argv = [sys.executable, "-m", "familiar_cli", "ask", "Hello"]
-    subprocess.run(argv, stdout=theirs, check=True, timeout=30)
+    assert run_process(argv, stdout=theirs).returncode == 0
     os.close(theirs)
 
     assert os.read(ours, 999) == b"[2Jred]0;title ink\r\n"

@@ -15,7 +15,7 @@ import pytest
 from tests.support.cards import as_json, v3
 from tests.support.cases import IS_NIGHT
 from tests.support.lorebooks import lore, world
-from tests.support.processes import Process
+from tests.support.processes import Process, run_process
 from tests.support.sillytavern import DataFolder, talk
 from tests.support.world import data, home, live, run
 
@@ -159,9 +159,8 @@ import_plan._move_into_place = lambda *_: os._exit(9)
 from familiar_cli.cli.app import main
 main()
 """
-    killed = subprocess.run(
-        [sys.executable, "-c", code, "init", "ada", "--template", "companion"], check=False
-    )
+    argv = [sys.executable, "-c", code, "init", "ada", "--template", "companion"]
+    killed = run_process(argv)
     assert killed.returncode == 9
     assert list(home().glob(".tmp-*"))
     assert run("init", "ada", "--template", "companion").exit_code == 0

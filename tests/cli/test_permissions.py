@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.world import home, live, run
+from tests.support.world import live, run
 from tests.support.writing import environment
 
 # Root may look into everything, unless it gives that right away.
@@ -39,12 +39,18 @@ HIDDEN = {
     "ada/history.db": (("status",), ("history", "ls")),
     "ada/character.toml": (("status",), ("config", "set", "name", "x")),
 }
-# Run commands in one process, and tell how each ended and what it said on stderr.
+# Hide each place, run its commands, and tell how each ended and what it said on stderr.
 EACH = """
 import json, sys
-from tests.support.world import run
-ended = [run(*argv, stdin="") for argv in json.loads(sys.argv[1])]
-print(json.dumps([(one.exit_code, one.stderr) for one in ended]))
+from tests.support.world import home, run
+told = {}
+for place, commands in json.loads(sys.argv[1]).items():
+    hidden = home() / place
+    mode = hidden.stat().st_mode
+    hidden.chmod(0)
+    told[place] = [(one.exit_code, one.stderr) for one in (run(*c, stdin="") for c in commands)]
+    hidden.chmod(mode)
+print(json.dumps(told))
 """
 
 
@@ -75,17 +81,14 @@ def as_others(
     )
 
 
-@pytest.mark.parametrize("place", HIDDEN)
-def test_it_is_named_in_one_error(root, place) -> None:
-    hidden = home() / place
-    mode = hidden.stat().st_mode
-    hidden.chmod(0)
-    try:
-        done = as_others(json.dumps(HIDDEN[place]), program=("-c", EACH))
-    finally:
-        hidden.chmod(mode)
+def test_it_is_named_in_one_error(root) -> None:
+    done = as_others(json.dumps(HIDDEN), program=("-c", EACH))
     assert done.returncode == 0, done.stderr
-    for argv, (code, told) in zip(HIDDEN[place], json.loads(done.stdout), strict=True):
+    ended = json.loads(done.stdout)
+    each = [
+        (place, *pair) for place in HIDDEN for pair in zip(HIDDEN[place], ended[place], strict=True)
+    ]
+    for place, argv, (code, told) in each:
         if argv == ("list",) and place:  # the others are listed all the same
             assert "Permission denied" in told, argv
             continue

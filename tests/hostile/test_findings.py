@@ -19,6 +19,7 @@ from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.cards import as_json, v2
 from tests.support.lorebooks import INTO, lore, world
+from tests.support.processes import run_process
 from tests.support.world import live, run
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/full")
@@ -111,9 +112,7 @@ def test_a_card_as_deep_as_allowed_goes_out_again(tmp_path) -> None:
 
 
 def command(*argv: str, **streams) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "familiar_cli", *argv], check=False, timeout=60, **streams
-    )
+    return run_process([sys.executable, "-m", "familiar_cli", *argv], **streams)
 
 
 @linux

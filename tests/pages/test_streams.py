@@ -10,7 +10,7 @@ import pytest
 
 from familiar_cli.context.trace import TracedMessage, write_trace
 from tests.support.cases import each
-from tests.support.processes import Process
+from tests.support.processes import Process, run_process
 from tests.support.terminals import encoded, into_closed_pipe
 from tests.support.traces import trace
 from tests.support.world import live, spawn
@@ -58,12 +58,7 @@ def test_an_error_that_nobody_reads_is_no_traceback(more) -> None:
 @pytest.mark.parametrize("argv", [("nosuch", "--json"), ("--version",), ("--json", "list")])
 def test_an_answer_that_fits_nowhere_is_one_error(argv) -> None:
     with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123
-        done = subprocess.run(
-            [sys.executable, "-m", "familiar_cli", *argv],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
+        done = run_process([sys.executable, "-m", "familiar_cli", *argv], stdout=full)
     assert done.returncode == 1
     assert done.stderr.decode().startswith("error: The answer could not be written: ")
     assert b"Traceback" not in done.stderr

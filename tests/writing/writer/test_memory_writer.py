@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import tracemalloc
 from datetime import UTC, datetime, timedelta
@@ -28,6 +27,7 @@ from familiar_cli.writing.review.pending import read_pending
 from familiar_cli.writing.writer import runs
 from familiar_cli.writing.writer.runs import Runs
 from tests.support.cases import IS_NIGHT
+from tests.support.processes import run_process
 from tests.writing.writer.support import (
     ANNA,
     ANNAS,
@@ -277,7 +277,7 @@ world.write(reply(op()))
 """
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
 
-    done = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
+    done = run_process([sys.executable, "-c", script], env=environment)
 
     assert done.returncode == 9
     assert not world.store.exists("people/_aliases.json")
