@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from familiar_cli.cli.app import app
 from familiar_cli.familiar import Familiar
+from tests.support.cases import Prepared
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand, git
 
 
@@ -49,27 +52,51 @@ class Home:
             return [(t.channel_id, t.role, t.content, t.at) for t in familiar.history.after(0, 99)]
 
 
-@pytest.fixture
-def hub(tmp_path):
-    return bare(tmp_path / "hub.git") if HAS_GIT else bare_by_hand(tmp_path / "hub.git")
+def make_hub(place: Path) -> Path:
+    return (bare if HAS_GIT else bare_by_hand)(place / "hub.git")
 
 
-@pytest.fixture
-def first(tmp_path, hub) -> Home:
-    home = Home(tmp_path / "first")
+def _make_first(place: Path) -> None:
+    hub, home = make_hub(place), Home(place / "first")
     home.run("init", "ada", "--template", "companion")
     home.append("topics/tea.md", "# Tea\n\n- green\n")
     home.run("hear", "I drink tea", "--channel", "cli")
     home.run("sync", "remote", "add", "hub", str(hub))
-    return home
+
+
+def _make_both(place: Path) -> None:
+    _make_first(place)
+    Home(place / "first").run("sync")
+    Home(place / "second").run("init", "ada", "--from-remote", str(place / "hub.git"))
+
+
+def prepare(factory, **makes: Callable[[Path], None]) -> dict[str, Prepared]:
+    """Return a hub with homes for tests that have a fixture, by its name."""
+    return {name: Prepared(factory.mktemp(name) / "all", make) for name, make in makes.items()}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, Prepared]:
+    return prepare(tmp_path_factory, first=_make_first, second=_make_both)
 
 
 @pytest.fixture
-def second(tmp_path, first, hub) -> Home:
-    first.run("sync")
-    home = Home(tmp_path / "second")
-    home.run("init", "ada", "--from-remote", str(hub))
-    return home
+def hub(request, tmp_path, made):
+    """The hub of the homes that the test has; an empty one if it has none."""
+    for name in ("second", "first"):
+        if name in request.fixturenames:
+            return made[name].renew() / "hub.git"
+    return make_hub(tmp_path)
+
+
+@pytest.fixture
+def first(hub) -> Home:
+    return Home(hub.with_name("first"))
+
+
+@pytest.fixture
+def second(hub) -> Home:
+    return Home(hub.with_name("second"))
 
 
 def test_a_second_machine_has_the_same_memory_and_the_same_turns(first, second) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.test_sync import Home, first, hub, second  # noqa: F401  # fixtures
+from tests.cli.test_sync import Home, first, hub, made, second  # noqa: F401  # fixtures
 
 TEA, COPY = "topics/tea.md", "conflicts/topics/tea.md"
 

@@ -1,46 +1,46 @@
 """Machines that nobody knows yet: announced, allowed, blocked; and what they cannot state."""
 
+# ruff: noqa: F811  # fixtures
+
 from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.events import set_branch
 from familiar_cli.sync.fetching import RemoteFetch
-from tests.cli.test_sync import Home
+from tests.cli.test_sync import Home, first, hub, make_hub, prepare, second  # noqa: F401
+from tests.support.cases import Prepared
 from tests.support.forging import AT, forge, turn
-from tests.support.remotes import HAS_GIT, bare, bare_by_hand
 
 EVIL = "evil-0000"
 
 
-@pytest.fixture
-def hub(tmp_path):
-    return bare(tmp_path / "hub.git") if HAS_GIT else bare_by_hand(tmp_path / "hub.git")
-
-
-@pytest.fixture
-def first(tmp_path, hub) -> Home:
-    home = Home(tmp_path / "first")
+def _make_first(place: Path) -> None:
+    hub, home = make_hub(place), Home(place / "first")
     home.run("init", "ada", "--template", "companion")
     home.run("channel", "set", "dm-1", "--kind", "dm")
     home.run("hear", "my secret", "--channel", "dm-1")
     home.run("hear", "hello all", "--channel", "public")
     home.run("sync", "remote", "add", "hub", str(hub))
     home.run("sync")
-    return home
 
 
-@pytest.fixture
-def second(tmp_path, first, hub) -> Home:
-    home = Home(tmp_path / "second")
-    home.run("init", "ada", "--from-remote", str(hub))
+def _make_both(place: Path) -> None:
+    _make_first(place)
+    home = Home(place / "second")
+    home.run("init", "ada", "--from-remote", str(place / "hub.git"))
     home.append("notes.md", "# Notes\n")
     home.run("sync")
-    return home
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, Prepared]:
+    return prepare(tmp_path_factory, first=_make_first, second=_make_both)
 
 
 def own_id(home: Home) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from familiar_cli.base.config.home import note_place
+
 IS_NIGHT = os.environ.get("FAMILIAR_TEST_PROFILE") == "nightly"
 """The whole of what takes long is run, not the part of it that the gate has time for."""
 
@@ -45,6 +47,26 @@ def shared_world(world: Path) -> Iterator[pytest.MonkeyPatch]:
 def copy_home(world: Path) -> Path:
     """Begin a test with the home that a fixture of its module made below a directory."""
     return Path(shutil.copytree(world / "home", os.environ["FAMILIAR_HOME"]))
+
+
+class Prepared:
+    """A directory of homes that is made once, and is as new at the same place for each test."""
+
+    def __init__(self, place: Path, make: Callable[[Path], object]) -> None:
+        self._place, self._make, self._kept = place, make, place.with_name("kept")
+
+    def renew(self) -> Path:
+        if not self._kept.exists():
+            self._place.mkdir()
+            with shared_world(self._place):
+                self._make(self._place)
+            shutil.copytree(self._place, self._kept, symlinks=True)
+            return self._place
+        shutil.rmtree(self._place)
+        shutil.copytree(self._kept, self._place, symlinks=True)
+        for note in self._place.glob("*/*/instance.place"):
+            note_place(note.parent)  # otherwise it was a copy of the familiar
+        return self._place
 
 
 def each(names: str | tuple[str, ...], cases: Iterable, ids=None) -> Callable[[Callable], Callable]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.test_sync import Home, first, hub  # noqa: F401  # fixtures
+from tests.cli.test_sync import Home, first, hub, made  # noqa: F401  # fixtures
 from tests.servers.web.test_pages import words
 from tests.support.browsing import looking
 from tests.support.cases import each
@@ -17,8 +17,8 @@ TEA, COPY = "topics/tea.md", "conflicts/topics/tea.md"
 def here(first: Home, hub) -> Home:  # noqa: F811
     """The machine whose page is looked at; the other one is `first`."""
     first.run("sync")
-    made = run("init", "ada", "--from-remote", str(hub))
-    assert made.exit_code == 0, made.output
+    begun = run("init", "ada", "--from-remote", str(hub))
+    assert begun.exit_code == 0, made.output
     return Home(home())
 
 
