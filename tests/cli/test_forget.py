@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from dulwich.repo import Repo
@@ -11,12 +12,11 @@ from dulwich.repo import Repo
 from familiar_cli.base.files import remove
 from familiar_cli.familiar import Familiar
 from familiar_cli.sync import journal_epochs as epochs
-from tests.cli.test_sync import Home
+from tests.cli.test_sync import Home, make_hub, prepare
+from tests.support.cases import Prepared
 from tests.support.remotes import (
     HAS_GIT,
     HAS_OPENSSL,
-    bare,
-    bare_by_hand,
     certificate,
     git,
     http_server,
@@ -33,26 +33,45 @@ ACCOUNT = "discord:9911223344"
 SLUG = "discord-9911223344"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, Prepared]:
+    return prepare(tmp_path_factory, first=_make_first, second=_make_both)
+
+
 @pytest.fixture
-def hub(tmp_path):
-    return bare(tmp_path / "hub.git") if HAS_GIT else bare_by_hand(tmp_path / "hub.git")
+def place(request, address_kind, tmp_path, made) -> Path:
+    """Where the hub and the homes of a test are."""
+    if address_kind == "path":
+        return made["second" if "second" in request.fixturenames else "first"].renew()
+    make_hub(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def hub(place) -> Path:
+    return place / "hub.git"
 
 
 @pytest.fixture(params=["path"])
-def address(request, hub, tmp_path, monkeypatch):
+def address_kind(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def address(address_kind, hub, tmp_path, monkeypatch):
     """How the hub is reached; a test may name other ways."""
-    if request.param == "path":
+    if address_kind == "path":
         yield str(hub)
         return
     if not HAS_GIT:
         pytest.skip("there is no git program")
-    if request.param == "ssh":
+    if address_kind == "ssh":
         monkeypatch.setenv("GIT_SSH_COMMAND", ssh_stand_in(tmp_path))
         yield f"ssh://localhost{hub}"
         return
     git(hub, "config", "http.receivepack", "true")
     encrypted_by = None
-    if request.param == "https":
+    if address_kind == "https":
         if not HAS_OPENSSL:
             pytest.skip("there is no openssl program")
         encrypted_by = certificate(tmp_path)
@@ -62,13 +81,23 @@ def address(request, hub, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def first(tmp_path, address) -> Home:
-    home = Home(tmp_path / "first")
+def first(place, address, address_kind) -> Home:
+    return Home(place / "first") if address_kind == "path" else _make_first(place, address)
+
+
+@pytest.fixture
+def second(place, first, address, address_kind) -> Home:
+    return Home(place / "second") if address_kind == "path" else _make_second(place, address)
+
+
+def _make_first(place: Path, address: str = "") -> Home:
+    address = address or str(make_hub(place))
+    home = Home(place / "first")
     home.run("init", "ada", "--template", "companion")
     _say(home, "group", GROUP)
     home.run("hear", "Nice weather in Lisbon", "--channel", "group", "--as", "discord:77")
     _say(home, "dm-9911223344", DM)
-    chat = tmp_path / f"{NAME}.jsonl"
+    chat = place / f"{NAME}.jsonl"
     lines = [
         {"user_name": NAME, "character_name": "Ada", "create_date": "2026-01-01@10h00m00s"},
         {"name": NAME, "is_user": True, "send_date": "2026-01-01 10:00", "mes": IMPORTED},
@@ -105,9 +134,13 @@ def first(tmp_path, address) -> Home:
     return home
 
 
-@pytest.fixture
-def second(tmp_path, first, address) -> Home:
-    home = Home(tmp_path / "second")
+def _make_both(place: Path) -> None:
+    _make_first(place)
+    _make_second(place, str(place / "hub.git"))
+
+
+def _make_second(place: Path, address: str) -> Home:
+    home = Home(place / "second")
     home.run("init", "ada", "--from-remote", address)
     _say(home, "group", "The vexlorn flurmed again")
     home.append("topics/late.md", f"# Late\n\n- {NAME} wrote from here\n- tea is green\n")
@@ -158,7 +191,7 @@ def _reach(repo, heads) -> set[bytes]:
     return seen
 
 
-@pytest.mark.parametrize("address", ["path", "ssh", "http", "https"], indirect=True)
+@pytest.mark.parametrize("address_kind", ["path", "ssh", "http", "https"], indirect=True)
 def test_nothing_is_left_on_two_machines_and_their_hub(first, second, hub) -> None:
     assert _leftovers(first) != []
     first.run("people", "forget", NAME, "--yes")
@@ -177,14 +210,14 @@ def test_nothing_is_left_on_two_machines_and_their_hub(first, second, hub) -> No
     assert "- mild in Lisbon" in (first.memory / "topics/weather.md").read_text()
 
 
-def test_a_person_who_was_forgotten_is_not_written_down_again(first, tmp_path) -> None:
+def test_a_person_who_was_forgotten_is_not_written_down_again(first, place) -> None:
     first.run("people", "forget", ACCOUNT, "--yes")
     before = first.turns()
     refused = first.run(
         "hear", DM, "--channel", "group", "--as", ACCOUNT, "--name", NAME, exit_code=5
     )
     assert "forgotten" in refused.stderr
-    again = first.run("import-chat", str(tmp_path / f"{NAME}.jsonl"), "--as", ACCOUNT)
+    again = first.run("import-chat", str(place / f"{NAME}.jsonl"), "--as", ACCOUNT)
     assert "a person who was forgotten" in again.stdout
     assert first.turns() == before
     assert not any(word in str(first.turns()).lower() for word in WORDS)

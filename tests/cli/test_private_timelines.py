@@ -14,6 +14,7 @@ from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.memory.pages.visible_lines import visible_in
+from tests.support.cases import copy_home, shared_world
 from tests.support.clients import asking, called
 from tests.support.world import data, live, run
 from tests.writing.consolidation.support import sources_in
@@ -76,9 +77,22 @@ def model(monkeypatch):
     return keeper
 
 
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory):
+    world = tmp_path_factory.mktemp("lived")
+    with shared_world(world) as patches:
+        patches.setattr("familiar_cli.llm.open.open_model", lambda *_, **__: Keeper())
+        live_three_weeks()
+    return world
+
+
 @pytest.fixture
-def root(model):
+def root(lived, model):
     """A familiar that Anna and Bo each told of something in private, and of bread in public."""
+    return copy_home(lived) / "ada"
+
+
+def live_three_weeks() -> None:
     made = live("ada")
     (made / "character.toml").write_text(SETTINGS, encoding="utf-8")
     with closing(HistoryStore(made / "history.db")) as history:
@@ -98,7 +112,6 @@ def root(model):
     assert run("consolidate").exit_code == 0
     for name in ("short", "mid"):
         assert run("distill", name).exit_code == 0
-    return made
 
 
 def prompt(channel: str, who: str, question: str) -> str:

@@ -56,7 +56,7 @@ def damaged(path, whole: bytes, at: int, seed: int) -> None:
 PLACES = [0, 4096, 100, *(place / 8 for place in range(1, 8)), 1.0]
 
 
-@each("place", PLACES if IS_NIGHT else PLACES[::2])
+@each("place", PLACES if IS_NIGHT else PLACES[::3])
 def test_noise_anywhere_costs_few_turns_and_makes_nothing_public(tmp_path, whole, place) -> None:
     path = tmp_path / "history.db"
     most = len(whole) - NOISE_BYTES
