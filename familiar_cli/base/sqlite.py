@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,12 +103,12 @@ class IdleConnection:
         weakref.finalize(self, _close_all, self._kept)
 
     def take(
-        self, path: Path, is_usable: Callable[[sqlite3.Connection], bool] = lambda _: True
+        self, path: Path | str, is_usable: Callable[[sqlite3.Connection], bool] = lambda _: True
     ) -> sqlite3.Connection | None:
         """Return the connection, or None if there is none to the current file."""
         with suppress(IndexError):  # another thread uses it
             seen, connection = self._kept.pop()
-            if _is_same(seen, status_of(path), "st_dev", "st_ino", "st_size", "st_mtime_ns"):
+            if _is_same(seen, status_of(path), _STATE):
                 with suppress(sqlite3.Error):
                     if is_usable(connection):
                         return connection
@@ -115,7 +116,7 @@ class IdleConnection:
         return None
 
     def put_back(
-        self, path: Path, opened: os.stat_result | None, connection: sqlite3.Connection
+        self, path: Path | str, opened: os.stat_result | None, connection: sqlite3.Connection
     ) -> None:
         """Keep a connection to the file that was `opened`, or close it."""
         seen = status_of(path)
@@ -124,7 +125,7 @@ class IdleConnection:
             or self._is_left
             or ON_WINDOWS
             or seen is None
-            or not _is_same(opened, seen, "st_dev", "st_ino")
+            or not _is_same(opened, seen, _IDENTITY)
         ):
             connection.close()
         else:
@@ -141,8 +142,16 @@ def _close_all(kept: list[tuple[os.stat_result, sqlite3.Connection]]) -> None:
         kept.pop()[1].close()
 
 
-def _is_same(one: os.stat_result | None, other: os.stat_result | None, *fields: str) -> bool:
-    return all(getattr(one, name, None) == getattr(other, name, "") for name in fields)
+_IDENTITY: Final = attrgetter("st_dev", "st_ino")
+_STATE: Final = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns")
+
+
+def _is_same(
+    one: os.stat_result | None,
+    other: os.stat_result | None,
+    read: Callable[[os.stat_result], object],
+) -> bool:
+    return one is not None and other is not None and read(one) == read(other)
 
 
 @contextmanager

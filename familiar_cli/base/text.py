@@ -200,6 +200,15 @@ def slugify(title: str, *, max_chars: int = 60) -> str:
     Letters of every script are kept with their combining marks, and so are signs such as `・` and
     `（）`. The stem is empty without a letter or digit.
     """
+    slug = _slug_of if len(title) <= _USUAL_CHARS else _slug_of.__wrapped__
+    return slug(title, max_chars)
+
+
+_USUAL_CHARS: Final = 200
+
+
+@lru_cache(maxsize=128)
+def _slug_of(title: str, max_chars: int) -> str:
     parts = re.split(f"([{_HARMLESS_SIGNS}])", title)
     plain = "".join(p if p in _HARMLESS_SIGNS else unicodedata.normalize("NFKC", p) for p in parts)
     folded = unicodedata.normalize("NFC", plain.lower().translate(_WITHOUT_JOINERS))

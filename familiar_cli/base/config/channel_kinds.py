@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -112,10 +113,15 @@ class ChannelContext(Struct, frozen=True):
     @property
     def label(self) -> str:
         """The channel in one line, e.g. `#general -> plans` or `DM:alice`."""
-        pattern = _LABELS[self.kind]
-        if not self.parent_name:
-            pattern = _ORPHANS.get(self.kind, pattern)
-        return pattern.format(
-            name=one_line(self.name, _NAME_CHARS).lstrip("#"),
-            parent=one_line(self.parent_name, _NAME_CHARS).lstrip("#"),
-        )
+        return _label_of(self)
+
+
+@lru_cache(maxsize=128)  # a prompt names the channels of all that it recalls
+def _label_of(channel: ChannelContext) -> str:
+    pattern = _LABELS[channel.kind]
+    if not channel.parent_name:
+        pattern = _ORPHANS.get(channel.kind, pattern)
+    return pattern.format(
+        name=one_line(channel.name, _NAME_CHARS).lstrip("#"),
+        parent=one_line(channel.parent_name, _NAME_CHARS).lstrip("#"),
+    )

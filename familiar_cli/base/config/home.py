@@ -226,11 +226,12 @@ def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
 
 def has_familiar(home: Path, name: str) -> bool:
     """Tell whether `home` has a familiar of that id, without reading all of `home`."""
-    path = home / name
     if not name or slugify(name) != name:
         return False
+    path = os.path.join(home, name)  # noqa: PTH118  # each request of a server asks
     try:
-        if not _is_familiar(path) or files.is_misspelled(str(path)):
+        is_one = os.path.isfile(f"{path}/character.toml") or _is_familiar(home / name)  # noqa: PTH113
+        if not is_one or files.is_misspelled(path):
             return False
     except PermissionError:  # of the home: `list_familiars` says what is wrong
         return False

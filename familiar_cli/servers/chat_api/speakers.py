@@ -224,7 +224,7 @@ class ChatParticipants(Struct, frozen=True):
     @property
     def foreign_character(self) -> str:
         """The character whose reply is wanted, if it is not the familiar; else empty."""
-        return "" if self.is_own(self.character) else self.character
+        return "" if not self.character or self.is_own(self.character) else self.character
 
     @property
     def include_familiar(self) -> bool:

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from familiar_cli.base import sqlite
@@ -68,7 +67,7 @@ class PageIndex(ABC, Generic[PageT]):
         """Close the database, unless it is kept for the next use."""
         if self._database is not None:
             if self._idle and self._file:
-                self._idle.put_back(Path(self._path), self._file, self._database)
+                self._idle.put_back(self._path, self._file, self._database)
             else:
                 self._database.close()
             self._database = None
@@ -207,10 +206,9 @@ class PageIndex(ABC, Generic[PageT]):
 
     def _opened(self) -> sqlite3.Connection:
         if self._database is None:
-            path = Path(self._path)
-            self._file = status_of(path)
+            self._file = status_of(self._path)
             try:
-                kept = self._idle.take(path) if self._idle else None
+                kept = self._idle.take(self._path) if self._idle else None
                 self._database = kept or self._open(self._path)
             except sqlite3.DatabaseError as error:
                 if sqlite.fault_of(error) is sqlite.Fault.locked:
