@@ -84,7 +84,11 @@ _REASONS: Final = {
     "imported ones are kept",
     LineMatch.forgotten: FORGOTTEN,
 }
-_SHARED: Final = "it differs from the chat that this one branched off; the shared turns stay"
+_SHARED: Final = "it differs from the chat that it branched off; the shared turns stay, in both"
+_MOST_COPIES: Final = 20  # lines put before turns; more would take their room in prompts
+_PARTED: Final = (
+    "it differs from the chat that it branched off, and has turns of its own from there"
+)
 
 
 class ImportedChat(Struct):
@@ -253,8 +257,8 @@ class ChatImport:
         chat, first = self._chat, next(iter(arrival.lines()), None)
         key = chat.key or f"{chat.format}:{self._channel}:{chat.name}"
         origin = imports.ChatOrigin(key, chat.format, chat.name, chat.head(), first)
-        appender = imports.Appender(self._history, self._place, origin)
         self._survey(origin)
+        appender = imports.Appender(self._history, self._place, origin)
         number, before = -1, self._history.newest_id()
         for line in self._dated_messages():
             if isinstance(line, Skip):
@@ -282,7 +286,7 @@ class ChatImport:
         self.done.notes += tuple(self._withdrawn_before())
 
     def _withdrawn_before(self) -> Iterator[str]:
-        """Say what of the chat a person has withdrawn, and how it comes back."""
+        """Say what of the chat a person has withdrawn, or restored."""
         channel_id, lines = self._channel, partial(self._lines, self._channel)
         if channel_id in marks.withdrawn_channels(self._history):
             back = f"`familiar channel restore {typed(channel_id)}` brings it back"
@@ -290,6 +294,8 @@ class ChatImport:
         if ids := imports.find_withdrawn(self._history, channel_id, lines):
             back = "`familiar history restore TURN` brings one back"
             yield f"withdrawn, and left so: turn {number_spans(ids)}; {back}"
+        if self._changes and (kept := self._changes.restored):
+            yield f"gone from the source, and kept as you restored it: turn {number_spans(kept)}"
 
     def result(self) -> ImportedChat:
         """Return the outcome so far."""
@@ -315,8 +321,20 @@ class ChatImport:
             self._verdicts = imports.match_lines(self._history, place, self._lines(self._channel))
             return
         changed = None if self._wish.is_current else self._source.changed
-        chat = imports.ShownChat(origin.name, self._lines(self._channel), changed)
-        self._changes = imports.Reconciliation(self._history, place, chat)
+
+        def compare() -> imports.Reconciliation:
+            chat = imports.ShownChat(origin.name, self._lines(self._channel), changed)
+            return imports.Reconciliation(self._history, self._place, chat)
+
+        self._changes = compare()
+        at = self._changes.parts_at
+        if at is not None and self._changes.copies > _MOST_COPIES:
+            self.done.notes += (_SHARED,)
+        elif at is not None:
+            last = self._changes.turns.get(at - 1)
+            self._place = imports.part_branch(self._history, place, last.id if last else 0)
+            self._changes = compare()
+            self.done.notes += (_PARTED,)
         self._verdicts = self._changes.verdicts
         is_damaged = any(isinstance(line, Skip) for line in self._dated_messages())
         if not is_damaged:

@@ -19,7 +19,13 @@ from familiar_cli.base.errors import ConflictError, RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import marks
-from familiar_cli.store.history.events import CHAT, append_event, begin_branch
+from familiar_cli.store.history.events import (
+    CHAT,
+    append_event,
+    begin_branch,
+    branch_of,
+    set_branch,
+)
 from familiar_cli.store.history.forgetting import is_forgotten
 from familiar_cli.store.history.marks import turn_statuses, withdraw_turns
 from familiar_cli.store.history.matching import (
@@ -38,6 +44,7 @@ from familiar_cli.store.history.rows import (
     from_ms,
     in_ms,
     pack,
+    place_of,
     to_row,
 )
 from familiar_cli.store.history.same_message import (
@@ -335,15 +342,19 @@ class Reconciliation:
     Attributes:
         verdicts: A `LineMatch` for each line, in one byte each.
         turns: The turn that a line matches, or whose wording it replaces.
+        parts_at: The first line that differs from the part that a branch shares; None: none does.
         latest: Upper bound of an inserted line's time, so that it sorts into its place.
         withdrawn: Turns that the source no longer shows.
+        restored: Those that a person has restored since, which stay.
         bare: Lines that match live turns, of which only the words are stored.
     """
 
     def __init__(self, history: HistoryStore, place: ChatPlacement, chat: ShownChat) -> None:
         self.turns: dict[int, Turn] = {}
+        self.parts_at: int | None = None
         self.latest: dict[int, datetime] = {}
         self.withdrawn: list[int] = []
+        self.restored: list[int] = []
         self.bare: set[int] = set()
         self._history = history
         self._channel_id = place.channel_id
@@ -383,8 +394,8 @@ class Reconciliation:
     def _close(self, gap: _Gap) -> None:
         """Classify unmatched lines and turns."""
         left = {turn.id: turn for turn in gap.turns if turn.channel_id == self._channel_id}
-        if gap.turns and not gap.after:  # a branch may reword the last turn that it shares
-            left[gap.turns[-1].id] = gap.turns[-1]
+        if self.parts_at is None and self._parts(gap):
+            self.parts_at = gap.numbers.start
         others = self._alternatives(left)
         is_alone = len(gap.turns) == len(gap.numbers) == 1
         for number in gap.numbers:
@@ -403,7 +414,28 @@ class Reconciliation:
                 if gap.after.channel_id == self._channel_id:
                     latest = gap.after.at - _TICK
                     self.latest[number] = min(line.at or latest, latest)
-        self.withdrawn += [t.id for t in left.values() if self._is_dropped(t, is_end=not gap.after)]
+        dropped = [t.id for t in left.values() if self._is_dropped(t, is_end=not gap.after)]
+        sql = "SELECT DISTINCT turn_id FROM events WHERE kind = 'withdrawn'"  # they stand again
+        restored = {row[0] for row in self._history.rows(sql)} if dropped else set()
+        self.withdrawn += [turn_id for turn_id in dropped if turn_id not in restored]
+        self.restored += [turn_id for turn_id in dropped if turn_id in restored]
+
+    @property
+    def copies(self) -> int:
+        """How many lines would stand before the branch's own turns if it parted."""
+        first = self.parts_at or 0
+        own = (n for n, turn in self.turns.items() if turn.channel_id == self._channel_id)
+        return max(0, min(own, default=0) - first)
+
+    def _parts(self, gap: _Gap) -> bool:
+        """Tell whether a gap differs from what the branch shares, and no person made it so."""
+        if gap.after and gap.after.channel_id != self._channel_id and gap.numbers:
+            lines = (self._lines[number] for number in gap.numbers)
+            if any((line.key, line.at) not in self._set_aside for line in lines):
+                return True
+        shared = [turn.id for turn in gap.turns if turn.channel_id != self._channel_id]
+        sql = "SELECT 1 FROM turn_extras WHERE turn_id = ?"
+        return any(self._history.rows(sql, (turn_id,)) for turn_id in shared)
 
     def _note(self, number: int, verdict: LineMatch, turn: Turn) -> None:
         self.verdicts[number] = verdict
@@ -456,10 +488,28 @@ def _past_turns(
 ) -> Iterator[SourcedTurn]:
     """Yield the turns shown in a channel, or those its new branch would inherit."""
     span = TurnFilter(OWNER, place.parent or place.channel_id, everything=everything)
+    sql = "SELECT place FROM places WHERE turn_id = ?"
+    ((end,),) = history.rows(sql, (place.turn_id,)) or [(place.turn_id,)]
     for one in select_turns(history, span):
-        yield one
-        if place.parent and one.turn.id == place.turn_id:
-            return
+        if not place.parent or place_of(one.turn) <= end:
+            yield one
+
+
+def part_branch(history: HistoryStore, place: ChatPlacement, turn_id: int) -> ChatPlacement:
+    """Let a branch share less with its parent: only what comes before it differs.
+
+    Args:
+        place: The branch, whether it exists or not.
+        turn_id: The last turn that both have; 0: none.
+    """
+    if place.parent:
+        shares = ChatPlacement(place.channel_id, place.parent, turn_id, is_new=True)
+        return shares if turn_id else ChatPlacement(place.channel_id, is_new=True)
+    with history.change() as connection:
+        branch = branch_of(connection, place.channel_id)
+        if branch:
+            set_branch(connection, place.channel_id, branch.parent, turn_id)
+    return place
 
 
 def _turns_of_chat(history: HistoryStore, channel_id: str, name: str) -> frozenset[int]:

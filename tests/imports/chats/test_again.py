@@ -138,6 +138,15 @@ def test_deleted_lines_are_withdrawn_and_none_is_lost(store, tmp_path) -> None:
     )
 
 
+def test_a_turn_that_a_person_restored_stays_although_its_line_is_gone(store, tmp_path) -> None:
+    again(store, tmp_path, *talk(4))
+    assert again(store, tmp_path, *talk(3)).withdrawn == 1
+    standing.restore_turns(store, [4])
+    chat = again(store, tmp_path, *talk(3))
+    assert (chat.withdrawn, len(said(store, "c"))) == (0, 4)
+    assert chat.notes[-1].endswith("kept as you restored it: turn 4")
+
+
 def test_a_damaged_file_withdraws_nothing(store, tmp_path) -> None:
     again(store, tmp_path, *talk(4))
     assert again(store, tmp_path, *talk(2), "{not json").withdrawn == 0

@@ -6,11 +6,15 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import HistoryStore, matching
 from familiar_cli.store.history import marks as standing
+from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from familiar_cli.sync.turns_outgoing import count_unread_turns
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 
@@ -24,6 +28,11 @@ def bring_all(store, tmp_path, **files):
     for stem, lines in files.items():
         save(tmp_path / f"{stem}.jsonl", *lines)
     return {chat.name: chat for chat in bring(store, tmp_path).chats}
+
+
+def shown(store, channel):
+    """Return the words in a channel as they are shown."""
+    return [one.turn.content for one in newest_turns(store, TurnFilter(OWNER, channel), 50)]
 
 
 def turns(store):
@@ -149,6 +158,46 @@ def test_a_line_that_was_replaced_since_may_be_branched_off_at(store, tmp_path) 
     standing.withdraw_turns(store, [4])
     bring(store, save(tmp_path / "other.jsonl", HEAD, *talk(4), *talk(2, first=30)))
     assert said(store, "other") == ["line 0", "line 1", "line 2", "line 30", "line 31"]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("own", [0, 2])
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_branch_keeps_its_lines_when_those_of_its_parent_change(
+    store, tmp_path, at, own, is_known
+) -> None:
+    main, other = talk(8), [*talk(4), *talk(own, first=30)]
+    bring_all(store, tmp_path, main=[HEAD, *main])
+    if is_known:
+        bring_all(store, tmp_path, other=[left("main"), *other])
+    changed = [*main[:at], main[at] | {"mes": "reworded"}, *main[at + 1 :]]
+    for _ in range(2):
+        done = bring_all(store, tmp_path, main=[HEAD, *changed], other=[left("main"), *other])
+        assert said(store, "main") == [line["mes"] for line in changed]
+        if own or is_known:
+            assert shown(store, "other") == [line["mes"] for line in other]
+    assert [done[name].imported for name in done] == [0, 0]
+
+
+def test_a_branch_may_change_what_it_shares_and_a_person_may_in_both(store, tmp_path) -> None:
+    main, other = talk(8), [*talk(4), *talk(2, first=30)]
+    bring_all(store, tmp_path, main=[HEAD, *main], other=[left("main"), *other])
+    standing.supersede_turn(store, store.turn(2), replace(store.turn(2), content="by hand"))
+    done = bring_all(store, tmp_path, main=[HEAD, *main], other=[left("main"), *other])
+    assert [said(store, name)[1] for name in done] == ["by hand"] * 2
+    other[3] |= {"mes": "elsewhere"}
+    done = bring_all(store, tmp_path, main=[HEAD, *main], other=[left("main"), *other])
+    assert [shown(store, name)[3] for name in ("main", "other")] == ["line 3", "elsewhere"]
+    assert "differs from the chat" in done["other"].notes[0]
+
+
+def test_a_long_part_that_differs_stays_shared_and_that_is_told(store, tmp_path) -> None:
+    main, other = talk(30), [*talk(25), *talk(1, first=40)]
+    bring_all(store, tmp_path, main=[HEAD, *main], other=[left("main"), *other])
+    main[1] |= {"mes": "reworded"}
+    done = bring_all(store, tmp_path, main=[HEAD, *main], other=[left("main"), *other])
+    assert (done["other"].imported, shown(store, "other")[1]) == (0, "reworded")
+    assert done["other"].notes[0].endswith("the shared turns stay, in both")
 
 
 def test_another_channel_that_is_wanted_is_a_branch_too(store, tmp_path) -> None:
