@@ -18,14 +18,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-from familiar_cli.base.files import (
-    ON_WINDOWS,
-    OWNER_ONLY,
-    check_own,
-    refusal_of_disk,
-    status_of,
-    write_hint,
-)
+from familiar_cli.base import files
 
 _PRIMARY: Final = 0xFF  # the primary code is the low byte of an extended result code
 _VALUES: Final = 512  # parameters per statement; SQLite may be built with a limit of 999
@@ -53,7 +46,7 @@ _FAULTS: Final = {
 _NOT_OURS: Final = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 _HINTS: Final = {
     Fault.locked: "Try again when the other process has finished.",
-    Fault.full: write_hint(errno.ENOSPC),
+    Fault.full: files.write_hint(errno.ENOSPC),
 }
 
 
@@ -70,7 +63,7 @@ def connect(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
         # A file that exists is left alone: on POSIX, to close any descriptor of it drops the locks
         # of this process, and the next one to finish deletes the log that is in use here.
         with suppress(OSError):  # SQLite reports what is wrong
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, files.OWNER_ONLY))
     return sqlite3.connect(
         path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
     )
@@ -84,7 +77,7 @@ def connect_derived(path: Path | str, busy_timeout_s: float) -> sqlite3.Connecti
     """
     file = Path(path)
     for place in (file.parent, file):
-        check_own(place)
+        files.check_own(place)
     with suppress(OSError):  # SQLite reports what is wrong
         file.parent.mkdir(parents=True, exist_ok=True)
     return connect(path, busy_timeout_s)
@@ -108,7 +101,7 @@ class IdleConnection:
         """Return the connection, or None if there is none to the current file."""
         with suppress(IndexError):  # another thread uses it
             seen, connection = self._kept.pop()
-            if _is_same(seen, status_of(path), _STATE):
+            if _is_same(seen, files.status_of(path), _STATE):
                 with suppress(sqlite3.Error):
                     if is_usable(connection):
                         return connection
@@ -119,11 +112,11 @@ class IdleConnection:
         self, path: Path | str, opened: os.stat_result | None, connection: sqlite3.Connection
     ) -> None:
         """Keep a connection to the file that was `opened`, or close it."""
-        seen = status_of(path)
+        seen = files.status_of(path)
         if (
             self._kept
             or self._is_left
-            or ON_WINDOWS
+            or files.ON_WINDOWS
             or seen is None
             or not _is_same(opened, seen, _IDENTITY)
         ):
@@ -260,5 +253,5 @@ def is_unwritable(error: BaseException) -> bool:
 def hint_for(fault: Fault, otherwise: str, directory: Path) -> str:
     """Return the hint for `fault` in a directory, or `otherwise` if only the caller knows."""
     if fault is Fault.read_only:
-        return write_hint(refusal_of_disk(directory))
+        return files.write_hint(files.refusal_of_disk(directory))
     return _HINTS.get(fault, otherwise)

@@ -265,7 +265,6 @@ def _asset_name(path: str, number: int) -> str:
 
 
 CardFormat = Literal["png", "json", "charx"]
-FORMATS: Final = ("png", "json", "charx")
 
 
 def format_of_file(path: PurePath) -> CardFormat:

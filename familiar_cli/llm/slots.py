@@ -392,7 +392,7 @@ def check_on_disk(slot: ResolvedSlot) -> None:
 
 def _with_environment(settings: SlotSettings, main: SlotSettings) -> SlotSettings:
     """Return `settings` with the environment's server and model, where it has none of its own."""
-    base_url, model = environment.llm_base_url(), environment.llm_model()
+    base_url, model = map(environment.variable, (environment.BASE_URL, environment.MODEL))
     if (settings.preset, settings.base_url) != (main.preset, main.base_url):
         return settings
     own_model = settings.model != main.model
@@ -490,8 +490,8 @@ def resolve_embedding_server(settings: EmbeddingSettings) -> EmbeddingServer | N
     Raises:
         ConfigError: It has no valid address, key or model.
     """
-    named = environment.embedding_base_url()
-    model = environment.embedding_model() or settings.model
+    named = environment.variable(environment.EMBEDDING_BASE_URL)
+    model = environment.variable(environment.EMBEDDING_MODEL) or settings.model
     is_named = bool(named or settings.base_url) or settings.provider == "openai"
     if settings.provider == "local" or not is_named or model == "none":
         return None

@@ -14,16 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
-from familiar_cli.base.config.serving import (
-    ACCESS,
-    BY_OTHERS,
-    BY_OWNER,
-    RATES,
-    Access,
-    Grant,
-    GrantFile,
-    RequestRates,
-)
+from familiar_cli.base.config import serving
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.text import Discreet
 from familiar_cli.servers.api_errors import ApiError, respond_error, to_api_error, too_many_requests
@@ -81,7 +72,7 @@ class Rules(Discreet, frozen=True):
     most_bodies_bytes: int = 96 * 1024 * 1024
     body_s: float = 30.0
     work_s: float = 8.0
-    grants: GrantFile | None = None
+    grants: serving.GrantFile | None = None
     has_door: Callable[[str, dict[str, str]], bool] = lambda *_: False
 
 
@@ -98,7 +89,7 @@ class Guard:
         self._app = app
         self._rules = rules
         self._pool = BodyPool(rules.most_bodies_bytes)
-        self._rates = RequestRates()
+        self._rates = serving.RequestRates()
         self._digests = {
             sha256(token.encode()).digest(): token in rules.owner_tokens for token in rules.tokens
         }
@@ -174,18 +165,18 @@ class Guard:
         if scope["method"] not in _READING:
             self._check_origin(headers, allowed=allowed)
         path = scope["path"]
-        scope[BY_OWNER] = False
+        scope[serving.BY_OWNER] = False
         if path in OPEN_PATHS or self._rules.has_door(path, headers):
             return
         file = self._rules.grants
         grants = file.grants() if file else {}
         if not (self._digests or grants):
             return
-        grant, scope[BY_OWNER] = self._check_token(headers.get("authorization", ""), grants)
-        scope[BY_OTHERS] = not scope[BY_OWNER]
+        grant, scope[serving.BY_OWNER] = self._check_token(headers.get("authorization", ""), grants)
+        scope[serving.BY_OTHERS] = not scope[serving.BY_OWNER]
         if grant and file:
-            scope[ACCESS] = Access(file.home, grant)
-            scope[RATES] = self._rates
+            scope[serving.ACCESS] = serving.Access(file.home, grant)
+            scope[serving.RATES] = self._rates
             self._check_grant(grant, scope)
 
     def _check_origin(self, headers: dict[str, str], *, allowed: bool) -> None:
@@ -199,7 +190,7 @@ class Guard:
                 code="wrong_origin",
             )
 
-    def _check_grant(self, grant: Grant, scope: Scope) -> None:
+    def _check_grant(self, grant: serving.Grant, scope: Scope) -> None:
         """Check that a token covers a route and is within its limits.
 
         Raises:
@@ -212,7 +203,9 @@ class Guard:
         if retry_s := self._rates.count(key, grant.per_minute, grant.per_day):
             raise too_many_requests(retry_s)
 
-    def _check_token(self, sent: str, grants: Mapping[str, Grant]) -> tuple[Grant | None, bool]:
+    def _check_token(
+        self, sent: str, grants: Mapping[str, serving.Grant]
+    ) -> tuple[serving.Grant | None, bool]:
         """Return a token's grant (None for everything), and whether it is the owner's.
 
         Raises:

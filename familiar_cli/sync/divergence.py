@@ -15,15 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from familiar_cli.base.config.home import (
-    FamiliarPaths,
-    Instance,
-    ensure_instance,
-    is_copy,
-    note_place,
-    read_cursor,
-    replace_id,
-)
+from familiar_cli.base.config import home
 from familiar_cli.base.errors import BadInputError, NotFoundError
 from familiar_cli.base.files import locked
 from familiar_cli.base.text import counted
@@ -58,13 +50,13 @@ class LostTurns(Struct, frozen=True):
 
 
 def settle_instance(
-    paths: FamiliarPaths,
+    paths: home.FamiliarPaths,
     history: HistoryStore,
     repository: Repository,
     tell: Callable[[str], None],
     *,
     is_restored: bool = False,
-) -> Instance:
+) -> home.Instance:
     """Take a new id if a familiar was copied or its history was replaced, or finish doing so.
 
     Args:
@@ -78,13 +70,13 @@ def settle_instance(
         FamiliarError: A file is damaged or cannot be written.
     """
     with locked(paths.root / _LOCK, what=str(paths.root)):
-        instance = ensure_instance(paths.instance)
-        cursor, newest = read_cursor(paths.root, instance.id), history.newest_own()
+        instance = home.ensure_instance(paths.instance)
+        cursor, newest = home.read_cursor(paths.root, instance.id), history.newest_own()
         is_behind = newest < cursor
-        if is_restored or is_behind or is_copy(paths.root):
+        if is_restored or is_behind or home.is_copy(paths.root):
             has_turns = bool(newest or cursor)
-            instance = replace_id(paths.instance, instance.id, has_turns=has_turns)
-            note_place(paths.root)
+            instance = home.replace_id(paths.instance, instance.id, has_turns=has_turns)
+            home.note_place(paths.root)
         old = instance.former
         through = history.newest_id()
         if not old or not rename_instance(history, old, instance.id, through, is_gone=True):
@@ -125,7 +117,7 @@ def _note_lost(history: HistoryStore, losses: LostTurns, tell: Callable[[str], N
 
 
 def rename_citations(
-    store: MemoryStore, history: HistoryStore, instance: Instance, old: str
+    store: MemoryStore, history: HistoryStore, instance: home.Instance, old: str
 ) -> int:
     """Let memory cite turns written since a former id by the present one.
 

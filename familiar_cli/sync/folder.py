@@ -24,16 +24,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import BinaryIO, Final
 
-from familiar_cli.base import errors
-from familiar_cli.base.files import (
-    TEMP_PREFIX,
-    Disk,
-    SharedDisk,
-    is_disk_full,
-    open_patiently,
-    why,
-    write_hint,
-)
+from familiar_cli.base import errors, files
 from familiar_cli.base.text import shorten_list
 from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 from familiar_cli.store.journal.repository import translate_errors
@@ -99,7 +90,7 @@ class BundleFolder:
         *,
         sealing: FileCipher | None = None,
         tell: Callable[[str], None] = lambda _: None,
-        disk: Disk | None = None,
+        disk: files.Disk | None = None,
     ) -> None:
         self.path = path
         self._room = f"{room}{os.urandom(6).hex()}"
@@ -107,7 +98,7 @@ class BundleFolder:
         self._signing = signing
         self._sealing = sealing
         self._tell = tell
-        self._disk = disk or SharedDisk()
+        self._disk = disk or files.SharedDisk()
         self._told: set[str] = set()
         self._locked: dict[str, errors.RemoteKeyError] = {}
         self._proven: set[str] = set()
@@ -146,7 +137,7 @@ class BundleFolder:
             parts = _NAME.fullmatch(name)
             one = self._bundle(name, parts["digest"], known.get(name)) if parts else None
             bundles += [one] if one else []
-            foreign += [] if parts or name.startswith(TEMP_PREFIX) else [name]
+            foreign += [] if parts or name.startswith(files.TEMP_PREFIX) else [name]
         self.say("files that are not bundles were ignored", foreign)
         if self._locked and not any(one.is_sealed for one in bundles):
             raise next(iter(self._locked.values()))
@@ -195,11 +186,11 @@ class BundleFolder:
     def _decrypted(self, name: str) -> Iterator[BinaryIO]:
         with self._reading(name):
             path = os.path.join(self.path, name)
-            with open_patiently(path) as file:
+            with files.open_patiently(path) as file:
                 if file.read(len(SEALED)) == SEALED:
                     file.seek(0)
                     path = self._unsealed(file, name)
-            with open_patiently(path) as file:
+            with files.open_patiently(path) as file:
                 yield file
 
     def bring(self, instance: str, content: Iterator[bytes], header: Header) -> BundleFile:
@@ -218,14 +209,15 @@ class BundleFolder:
             with translate_errors(os.path.dirname(self._room)):
                 local = self._made(content, place)
             name = _name_for(place, local)
-            self._copy(local, name, f"{TEMP_PREFIX}{instance}")
+            self._copy(local, name, f"{files.TEMP_PREFIX}{instance}")
             size = os.stat(local).st_size
-            Disk().unlink(local)
+            files.Disk().unlink(local)
         except OSError as error:
             raise errors.RemoteRefusedError(
-                f"'dir:{self.path}' could not be written: {why(error)}; its contents are unchanged",
-                hint=f"{write_hint(error.errno)} Nothing is lost: the next `familiar sync` sends "
-                "everything.",
+                f"'dir:{self.path}' could not be written: {files.why(error)}; its contents are "
+                "unchanged",
+                hint=f"{files.write_hint(error.errno)} Nothing is lost: the next `familiar sync` "
+                "sends everything.",
             ) from error
         proof = self._signing.fingerprint() if self.signs else ""
         bundle = BundleFile(name, size, header, self.seals, proof)
@@ -268,7 +260,7 @@ class BundleFolder:
             size = os.stat(path).st_size
             if before and before.size_bytes == size:
                 return before
-            with open_patiently(path) as file:
+            with files.open_patiently(path) as file:
                 if _file_digest(file) != digest.lower():
                     self.say("a bundle has not arrived completely, and was skipped", [name])
                     return None
@@ -287,7 +279,7 @@ class BundleFolder:
             self._locked[name] = error
             return None
         except (OSError, errors.RemoteError) as error:
-            reason = why(error) if isinstance(error, OSError) else str(error)
+            reason = files.why(error) if isinstance(error, OSError) else str(error)
             self.say(f"a bundle was skipped ({reason})", [name])
             return None
         else:
@@ -312,16 +304,16 @@ class BundleFolder:
             with open(f"{path}.part", "wb") as target:
                 if self._sealing.open(file, target):
                     self._proven.add(name)
-            Disk().replace(f"{path}.part", path)
+            files.Disk().replace(f"{path}.part", path)
         return path
 
     def _made(self, content: Iterator[bytes], place: str) -> str:
         """Write a bundle locally in its final form."""
         plain = self._here("new.bundle")
         with suppress(FileNotFoundError):
-            Disk().unlink(plain)
+            files.Disk().unlink(plain)
         head = [UNSIGNED_HEAD] if self.signs else []
-        Disk().create(plain, chain(head, content), durable=False)
+        files.Disk().create(plain, chain(head, content), durable=False)
         if self._sealing is None or not self.seals:
             return plain
         if self.signs:
@@ -330,7 +322,7 @@ class BundleFolder:
         sealed = f"{plain}.age"
         with open(plain, "rb") as source, open(sealed, "wb") as target:
             self._sealing.seal(source, target)
-        Disk().unlink(plain)
+        files.Disk().unlink(plain)
         return sealed
 
     def _next_number(self, instance: str) -> int:
@@ -350,7 +342,7 @@ class BundleFolder:
             self._disk.replace(unfinished, os.path.join(self.path, name))
         except BaseException:
             with suppress(OSError):
-                Disk().unlink(unfinished)
+                files.Disk().unlink(unfinished)
             raise
         self._disk.sync_dir(self.path)
 
@@ -382,11 +374,11 @@ class BundleFolder:
                 hint="Plug in the drive, or start the program that syncs the folder.",
             ) from error
         except OSError as error:
-            if is_disk_full(error):  # copies are decrypted locally
+            if files.is_disk_full(error):  # copies are decrypted locally
                 with translate_errors(os.path.dirname(self._room)):
                     raise
             raise errors.RemoteUnreachableError(
-                f"'dir:{self.path}' cannot be read: {why(error)}; nothing was changed",
+                f"'dir:{self.path}' cannot be read: {files.why(error)}; nothing was changed",
                 hint="Check the drive and its permissions, then run `familiar sync` again.",
             ) from error
 

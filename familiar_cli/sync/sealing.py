@@ -28,16 +28,9 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
 from msgspec import Struct
 
+from familiar_cli.base import files
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import RemoteDamagedError, RemoteKeyError
-from familiar_cli.base.files import (
-    ON_WINDOWS,
-    read_plain,
-    read_record,
-    why,
-    write_own,
-    write_record,
-)
 from familiar_cli.base.text import bare_lines
 from familiar_cli.store.journal.objects import is_id
 
@@ -193,10 +186,10 @@ def read_key(path: Path, *, away_from: Iterable[Path] = ()) -> str:
             )
     try:
         mode = real.stat().st_mode
-        text = read_plain(real, _MOST_KEY_BYTES).decode()
+        text = files.read_plain(real, _MOST_KEY_BYTES).decode()
     except OSError as error:
         raise RemoteKeyError(
-            f"The key file {str(path)!r} cannot be read: {why(error)}",
+            f"The key file {str(path)!r} cannot be read: {files.why(error)}",
             hint="Name another one: `familiar config set sync.key_file PATH`.",
         ) from error
     except UnicodeDecodeError as error:
@@ -204,7 +197,7 @@ def read_key(path: Path, *, away_from: Iterable[Path] = ()) -> str:
             f"The key file {str(path)!r} is not text",
             hint="Name another one: `familiar config set sync.key_file PATH`.",
         ) from error
-    if mode & _OTHERS and not ON_WINDOWS:
+    if mode & _OTHERS and not files.ON_WINDOWS:
         raise RemoteKeyError(
             f"Other users can read the key file {str(path)!r}; it was not used",
             hint=f"Run `chmod 600 {path}`, then try again.",
@@ -347,12 +340,12 @@ class SigningKey:
         """
         try:
             mode = self._path.stat().st_mode
-            text = read_plain(self._path, _MOST_FILE_BYTES).decode("ascii", "replace").strip()
+            text = files.read_plain(self._path, _MOST_FILE_BYTES).decode("ascii", "replace").strip()
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise self._unusable(f"cannot be read: {why(error)}") from error
-        if mode & _OTHERS and not ON_WINDOWS:
+            raise self._unusable(f"cannot be read: {files.why(error)}") from error
+        if mode & _OTHERS and not files.ON_WINDOWS:
             raise self._unusable("can be read by other users")
         if not _KEY.fullmatch(text):
             raise self._unusable("is damaged")
@@ -365,7 +358,7 @@ class SigningKey:
     def replace(self, key: bytes | None = None) -> bytes:
         """Store another key, or a new one, and return it. May raise OSError."""
         key = key or secrets.token_bytes(_KEY_BYTES)
-        write_own(self._path, f"{key.hex()}\n".encode())
+        files.write_own(self._path, f"{key.hex()}\n".encode())
         return key
 
     def fingerprint(self) -> str:
@@ -564,9 +557,9 @@ def read_header(file: BinaryIO) -> Header:
 
 def read_seen(path: str) -> dict[str, BundleFile]:
     """Read the bundles seen in a folder, by name; empty if the file is unusable."""
-    return read_record(path, dict[str, BundleFile]) or {}
+    return files.read_record(path, dict[str, BundleFile]) or {}
 
 
 def write_seen(path: str, bundles: Mapping[str, BundleFile]) -> None:
     """Record the bundles seen, if possible."""
-    write_record(path, {name: replace(one, signer=None) for name, one in bundles.items()})
+    files.write_record(path, {name: replace(one, signer=None) for name, one in bundles.items()})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from rich.console import Console
 
@@ -28,7 +28,7 @@ from familiar_cli.context.types import Modality, Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.card_check import check_card, summarise_card
 from familiar_cli.imports.create import create_familiar
-from familiar_cli.imports.export_card import FORMATS, CardFormat, export_card
+from familiar_cli.imports.export_card import CardFormat, export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.reading import load_book, read_card
@@ -142,7 +142,11 @@ def _use_card(raw: bytes, rng: Random, world: World) -> None:
     assert (again.id, again.written) == (made.id, ()), "a second init wrote something"
     familiar = Familiar(FamiliarPaths(made.path))
     drawn = rng.random() < 0.1  # drawing a picture takes a while
-    _export_all(familiar, card.data, FORMATS if drawn or card.container == "png" else FORMATS[1:])
+    _export_all(
+        familiar,
+        card.data,
+        get_args(CardFormat) if drawn or card.container == "png" else get_args(CardFormat)[1:],
+    )
     if rng.random() < 0.3:
         show(context_page(asyncio.run(assemble(familiar, WORDS)), None))
     familiar.close()
@@ -351,7 +355,7 @@ def _use_inside(raw: bytes, rng: Random, world: World) -> None:
     old = place.read_bytes()
     is_json = place.suffix == ".json" and rng.random() < 0.8
     place.write_bytes(damage_json(rng, json.loads(old)) if is_json else damage(rng, old))
-    for card_format in FORMATS[1:]:
+    for card_format in get_args(CardFormat)[1:]:
         _outcome(lambda f=card_format: export_card(familiar.memory, f, default_name="Ada"))
     for book_format in ("worldinfo", "v3", "card"):
         _outcome(lambda f=book_format: export_book(familiar.memory, book_format=f))

@@ -11,15 +11,9 @@ from typing import Final
 from msgspec import Struct
 
 from familiar_cli.actions.people.people import find_person
+from familiar_cli.base import errors
 from familiar_cli.base.config.home import FamiliarPaths, list_familiars
 from familiar_cli.base.config.settings import read_text
-from familiar_cli.base.errors import (
-    ConflictError,
-    FamiliarError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
 from familiar_cli.base.files import read_plain, write_whole
 from familiar_cli.base.text import bare_lines, typed
 from familiar_cli.base.times.clock import iso
@@ -187,7 +181,7 @@ def _remaining_copies(familiar: Familiar, forgetting: ForgetRun) -> Iterator[str
         try:
             with closing(HistoryStore(paths.history)) as history:
                 pages += [a.slug for a in accounts_of(history) if forgetting.order.covers(a)]
-        except FamiliarError as error:
+        except errors.FamiliarError as error:
             yield f"the familiar {other!r}, if it knows them ({error}): {command.format('NAME')}"
         if pages:
             known = command.format(typed(min(pages)))
@@ -230,7 +224,7 @@ def forget_person(
     owner = next(filter(None, map(me.owner, accounts)), None)
     if owner:
         what = "That is you, and" if owner == me else f"{owner.name} is an owner, and"
-        raise RefusedError(
+        raise errors.RefusedError(
             f"{what} a familiar cannot forget its owner; nothing was changed",
             hint=f"To remove everything, delete {typed(str(familiar.paths.root))}.",
         )
@@ -244,7 +238,7 @@ def forget_person(
     forgetting = ForgetRun(familiar.forget_place, order)
     is_known = any(o.covers(a) for o in orders_of(familiar.history) for a in accounts)
     if not (forgetting.found.turns or forgetting.changes() or is_known):
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"Nothing is known about {person!r}; nothing was changed",
             hint="Run `familiar people list`.",
         )
@@ -259,7 +253,7 @@ def _line_text(familiar: Familiar, place: str) -> str:
     """Return the normalized text of the item to which a line belongs."""
     path, _, number = place.rpartition(":")
     if not (path and number.isdecimal()):
-        raise UsageError(
+        raise errors.UsageError(
             f"{place!r} is not a line of memory; nothing was changed",
             hint="Write it as in the report: --line topics/mill.md:2",
         )
@@ -268,9 +262,9 @@ def _line_text(familiar: Familiar, place: str) -> str:
         if 0 < left <= len(lines):
             if text := normal_line("".join(lines)):
                 return text
-            raise UsageError(f"The line {place!r} has no words; nothing was changed")
+            raise errors.UsageError(f"The line {place!r} has no words; nothing was changed")
         left -= len(lines)
-    raise NotFoundError(
+    raise errors.NotFoundError(
         f"{path!r} has no line {number}; nothing was changed",
         hint=f"`familiar memory cat {typed(path)}` shows it.",
     )
@@ -303,14 +297,14 @@ def export_person(
         ConflictError: The directory is not empty.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ConflictError(
+        raise errors.ConflictError(
             f"{str(target)!r} is not empty; nothing was written", hint="Choose a new directory."
         )
     accounts = _accounts(familiar, person)
     forgetting = ForgetRun(familiar.forget_place, ForgetOrder.for_accounts(accounts))
     changes = forgetting.changes()
     if not (forgetting.found.turns or changes):
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"Nothing is known about {person!r}", hint="Run `familiar people list`."
         )
     viewer = familiar.privacy.of_person(accounts)

@@ -20,7 +20,7 @@ from familiar_cli.actions.share.sync_decisions import (
     remotes_of,
 )
 from familiar_cli.base import errors
-from familiar_cli.base.config.environment import sync_key_file
+from familiar_cli.base.config import environment
 from familiar_cli.base.config.home import FamiliarPaths, Instance
 from familiar_cli.base.config.schema import CharacterConfig
 from familiar_cli.base.files import read_object, remove, write_own
@@ -374,7 +374,7 @@ def sender_of(
         return read_key(Path(key_file).expanduser(), away_from=[familiar.paths.root, *folders])
 
     def key() -> str:
-        key_file = sync_key_file() or set_to.key_file
+        key_file = environment.variable(environment.SYNC_KEY_FILE) or set_to.key_file
         return read(key_file) if key_file else (secret or no_key)()
 
     return Sender(

@@ -38,29 +38,9 @@ _MOST_THREADS = 512
 _PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
 
 
-def llm_base_url() -> str:
-    """Return the address that overrides `[llm] base_url`, or an empty string."""
-    return os.environ.get(BASE_URL, "").strip()
-
-
-def llm_model() -> str:
-    """Return the name that overrides `[llm] model`, or an empty string."""
-    return os.environ.get(MODEL, "").strip()
-
-
-def embedding_base_url() -> str:
-    """Return the address that overrides `[embedding] base_url`, or an empty string."""
-    return os.environ.get(EMBEDDING_BASE_URL, "").strip()
-
-
-def embedding_model() -> str:
-    """Return the name that overrides `[embedding] model`, or an empty string."""
-    return os.environ.get(EMBEDDING_MODEL, "").strip()
-
-
-def sync_key_file() -> str:
-    """Return the path that overrides `[sync] key_file`, or an empty string."""
-    return os.environ.get(SYNC_KEY_FILE, "").strip()
+def variable(name: str) -> str:
+    """Return the value of an environment variable; empty if it is unset or blank."""
+    return os.environ.get(name, "").strip()
 
 
 def pager_has_colour() -> bool:
@@ -74,7 +54,7 @@ def llm_threads() -> int | None:
     Raises:
         ConfigError: `FAMILIAR_LLM_THREADS` is not a number above 0.
     """
-    value = os.environ.get(THREADS, "").strip()
+    value = variable(THREADS)
     if not value:
         return None
     if not value.isdecimal() or not 0 < int(value) <= _MOST_THREADS:
@@ -91,8 +71,8 @@ def certificates() -> tuple[tuple[str, int], ...]:
     Empty and 0 where one is not set.
     """
     items = []
-    for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-        path, changed_ns = os.environ.get(variable, ""), 0
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        path, changed_ns = os.environ.get(name, ""), 0
         if path:
             with suppress(OSError):  # what cannot be used is told where a connection is opened
                 changed_ns = Path(path).stat().st_mtime_ns
@@ -116,7 +96,7 @@ def editor() -> list[str]:
     Raises:
         ConfigError: The environment names none.
     """
-    named = next(filter(None, (os.environ.get(name, "").strip() for name in EDITORS)), "")
+    named = next(filter(None, map(variable, EDITORS)), "")
     try:
         words = [named] if shutil.which(named) else command_words(named)
     except ValueError:  # an open quotation mark
@@ -158,18 +138,18 @@ def keys_file() -> Path:
     return Path(platformdirs.user_config_dir("familiar", appauthor=False)) / "keys.toml"
 
 
-def find_key(variable: str) -> str:
-    """Return the key named `variable`, from the environment or the file; empty if unset.
+def find_key(name: str) -> str:
+    """Return the key named `name`, from the environment or the file; empty if unset.
 
     Raises:
         ConfigError: The file is broken, others may read it, or the key could not be sent.
     """
-    key = os.environ.get(variable, "").strip() if variable else ""
-    if not key and variable:
-        key = _keys_in(keys_file()).get(variable, "").strip()
+    key = variable(name)
+    if not key and name:
+        key = _keys_in(keys_file()).get(name, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(
-            f"The key in {variable!r} contains characters that are not valid in a key",
+            f"The key in {name!r} contains characters that are not valid in a key",
             hint="Copy it again, without line breaks or typographic quotes.",
         )
     return key
@@ -215,9 +195,8 @@ def sync_token() -> str:
 
 def ssh_command() -> str:
     """Return the SSH command that git would use, as a shell command line."""
-    line = os.environ.get("GIT_SSH_COMMAND", "").strip()
-    program = os.environ.get("GIT_SSH", "").strip()
-    return line or (shlex.quote(program) if program else "")
+    program = variable("GIT_SSH")
+    return variable("GIT_SSH_COMMAND") or (shlex.quote(program) if program else "")
 
 
 DISTRIBUTION = "familiar-memory"

@@ -626,8 +626,8 @@ def _instance_text(instance: Instance) -> str:
 def _unusable_instance(path: Path, what: str) -> errors.ConfigError:
     return errors.ConfigError(
         f"{str(path)!r} {what}; nothing was changed",
-        hint="Restore it from a backup: it has three lines, id, began and days. Without a"
-        " backup, delete it; this machine then becomes a new instance.",
+        hint="Restore it from a backup: it says `id` and `began`. Without a backup,"
+        " delete it; this machine then becomes a new instance.",
     )
 
 

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from familiar_cli.base.config import serving
 from familiar_cli.base.config.home import FamiliarPaths, find_familiar, list_familiars
-from familiar_cli.base.config.serving import (
-    Grant,
-    GrantFile,
-    TokenFile,
-    is_loopback_host,
-    load_serving,
-    read_tokens,
-)
 from familiar_cli.base.text import shorten_list
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.pages.emit import Output, print_error, say, write_json
@@ -88,7 +81,7 @@ def serve(
     from familiar_cli.servers.running import ListenOptions
 
     home = base.home_of(ctx)
-    set_to = load_serving(home)
+    set_to = serving.load_serving(home)
     file = _tokens(token_file, home, set_to.token_file)
     listening = ListenOptions(
         host or set_to.host,
@@ -188,7 +181,7 @@ def add(
     home, value = base.home_of(ctx), base.globals_of(ctx).familiar
     ids = tuple(find_familiar(home, one or None).id for one in (value or "").split(","))
     limits = (per_minute, per_day, person_per_minute, person_per_day)
-    grant, token = GrantFile(home).add(Grant(name, "", ids, tuple(user), *limits))
+    grant, token = serving.GrantFile(home).add(serving.Grant(name, "", ids, tuple(user), *limits))
     out = base.output(ctx)
     out.answer({**grant.to_json(), "token": token}, token)
     out.note(f"This is token {grant.name!r}; it is not shown again.")
@@ -201,7 +194,7 @@ def ls(ctx: typer.Context) -> None:
     \b
     familiar serve token list
     """
-    found = list(GrantFile(base.home_of(ctx)).grants().values())
+    found = list(serving.GrantFile(base.home_of(ctx)).grants().values())
     lines = [f"{one.name}  {', '.join(one.familiars)}  {', '.join(one.users)}" for one in found]
     out = base.output(ctx)
     out.answer({"tokens": [one.to_json() for one in found]}, "\n".join(lines) or None)
@@ -219,7 +212,7 @@ def rm(ctx: typer.Context, name: str) -> None:
     Args:
         name (NAME): The token.
     """
-    grant = GrantFile(base.home_of(ctx)).remove(name)
+    grant = serving.GrantFile(base.home_of(ctx)).remove(name)
     base.output(ctx).answer(grant.to_json(), f"Removed token {grant.name!r}.")
 
 
@@ -241,11 +234,11 @@ def _require_mcp() -> None:
         )
 
 
-def _tokens(given: str | None, home: Path, set_to: str) -> TokenFile:
+def _tokens(given: str | None, home: Path, set_to: str) -> serving.TokenFile:
     """Read the tokens in a file; a path from the settings is relative to the home."""
     if given:
-        return read_tokens(Path(given).expanduser())
-    return read_tokens(home / Path(set_to).expanduser()) if set_to else TokenFile()
+        return serving.read_tokens(Path(given).expanduser())
+    return serving.read_tokens(home / Path(set_to).expanduser()) if set_to else serving.TokenFile()
 
 
 class _LogOutput(Output, frozen=True, kw_only=True):
@@ -286,7 +279,7 @@ def _run(out: Output, home: Path, listening: ListenOptions) -> None:
             )
         names = shorten_list(familiars, _NAMED) or "none yet; `familiar init` makes one"
         out.note(f"Serving {names}. Address for chat programs: {url}/v1 (Ctrl-C stops).")
-        if not is_loopback_host(listening.host):
+        if not serving.is_loopback_host(listening.host):
             out.note(
                 f"Other machines can reach {listening.host}. Anyone with a token can use the API "
                 "and the memory of every familiar here; the pages also need the link."

@@ -177,7 +177,7 @@ class HistoryFile:
 
 
 class _Use:
-    """The use of a history's connection, as a context; a turn has fifty, so it is no generator."""
+    """The use of a history's connection, as a context; a class, which enters faster."""
 
     __slots__ = ("_create", "_file")
 

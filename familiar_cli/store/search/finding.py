@@ -293,7 +293,7 @@ def choose_embedder(settings: EmbeddingSettings, cache_dir: Path) -> EmbedderCho
     except ConfigError as error:
         return embedder.EmbedderChoice(None, str(error), error.hint or "")
     if server is None:
-        model = environment.embedding_model() or settings.model
+        model = environment.variable(environment.EMBEDDING_MODEL) or settings.model
         return embedder.open_embedder(model, cache_dir, prefixes_for(settings, model))
     lacking = embedder.lacking_libraries("numpy")
     return lacking or embedder.EmbedderChoice(_cached_server(server, cache_dir / "embeddings.json"))

@@ -6,6 +6,7 @@ import base64
 import json
 import zipfile
 from io import BytesIO
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ from familiar_cli.imports.containers import (
     text_of,
 )
 from familiar_cli.imports.create import plan_unpack
-from familiar_cli.imports.export_card import FORMATS, current_value, export_card
+from familiar_cli.imports.export_card import CardFormat, current_value, export_card
 from familiar_cli.imports.reading import read_card
 from familiar_cli.store.memory.pages.front_matter import field_markdown
 from familiar_cli.store.memory.store.store import MemoryStore
@@ -236,7 +237,7 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-@given(FIELDS, st.sampled_from(FORMATS), st.booleans())
+@given(FIELDS, st.sampled_from(get_args(CardFormat)), st.booleans())
 def test_any_card_in_any_script_survives_memory_and_every_format(
     tmp_path_factory, data, card_format, as_png
 ) -> None:

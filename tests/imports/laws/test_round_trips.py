@@ -6,6 +6,7 @@ import json
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -15,7 +16,7 @@ from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cards import straighten_fields
 from familiar_cli.imports.create import create_familiar
-from familiar_cli.imports.export_card import FORMATS, current_value, export_card
+from familiar_cli.imports.export_card import CardFormat, current_value, export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.reading import read_book, read_card
@@ -99,7 +100,7 @@ def without_pictures(value: dict) -> dict:
 
 
 @law
-@given(cards, st.sampled_from(sorted(CONTAINERS)), st.sampled_from(FORMATS))
+@given(cards, st.sampled_from(sorted(CONTAINERS)), st.sampled_from(get_args(CardFormat)))
 def test_a_card_comes_back_from_memory_through_every_container(value, came, goes) -> None:
     with home() as place:
         store = init(place, CONTAINERS[came](value))
@@ -108,7 +109,7 @@ def test_a_card_comes_back_from_memory_through_every_container(value, came, goes
 
 
 @law
-@given(cards, st.sampled_from(sorted(CONTAINERS)), st.sampled_from(FORMATS))
+@given(cards, st.sampled_from(sorted(CONTAINERS)), st.sampled_from(get_args(CardFormat)))
 def test_what_was_exported_makes_the_same_familiar(value, came, goes) -> None:
     with home() as place:
         first = init(place, CONTAINERS[came](value))
