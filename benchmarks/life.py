@@ -63,7 +63,6 @@ from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.lines import turn_ids, without_references
 from familiar_cli.store.search.embedder import open_embedder
 from familiar_cli.sync.turns_outgoing import count_unread_turns
-from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -364,7 +363,7 @@ def sizes(familiar: Familiar) -> dict[str, Any]:
         "index_kb": sum(p.stat().st_size for p in index.rglob("*") if p.is_file()) // 1024,
         "turns": familiar.history.count(),
         "unread_turns": count_unread_turns(familiar.history),
-        "plans_waiting": len(pending_ids(familiar.memory)),
+        "plans_waiting": len(familiar.memory.plan_ids()),
     }
 
 

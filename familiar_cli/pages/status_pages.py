@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.memory.due_work import waiting_words
 from familiar_cli.base.text import (
     bare_lines,
     channel_option,
@@ -20,7 +21,6 @@ from familiar_cli.base.times.clock import iso, now
 from familiar_cli.pages.emit import Output, write_json
 from familiar_cli.pages.page import Columns, Name, PagePart, Stack, local_time, named_values, plain
 from familiar_cli.store.passes import WRITING, Event, PassFailure
-from familiar_cli.writing.review.waiting import waiting_words
 
 if TYPE_CHECKING:
     from familiar_cli.actions.health.doctor_checks import Diagnosis

@@ -517,9 +517,9 @@ def clock(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether background passes have failed and not succeeded since."""
+    from familiar_cli.actions.memory.due_work import waiting_words
     from familiar_cli.store.passes import SUMMARISING, Failures
     from familiar_cli.writing.review.pending import turns_in_review
-    from familiar_cli.writing.review.waiting import pending_ids, waiting_words
 
     for directory in (target.paths.runs, target.paths.failures, target.paths.quarantine):
         try:
@@ -527,7 +527,7 @@ def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
         except errors.UnsafePathError as error:
             yield fail(str(error), error.hint or "")
     store = MemoryStore(target.paths.memory)
-    if words := waiting_words(len(pending_ids(store)), turns_in_review(store)):
+    if words := waiting_words(len(store.plan_ids()), turns_in_review(store)):
         yield warn(words, "Apply or reject them; until then their changes are not in memory.")
     failures = Failures(target.paths.failures)
     for failure in failures.all():

@@ -220,7 +220,6 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
     from familiar_cli.llm.slots import resolve_slot
     from familiar_cli.writing.consolidation.calendar import rewritten_files
     from familiar_cli.writing.review.pending import turns_in_review
-    from familiar_cli.writing.review.waiting import pending_ids
 
     slot, walk = resolve_slot(familiar.config.llm), familiar.memory.walk(missing_ok=True)
     past = _history_of(familiar.paths.history)
@@ -245,7 +244,7 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         rewritten=_or_else((), lambda: rewritten_files(familiar.memory, familiar.paths.journal)),
         language=_or_else("", lambda: familiar.language),
         language_is_set=familiar.config.language != "auto",
-        plans=len(pending_ids(familiar.memory)),
+        plans=len(familiar.memory.plan_ids()),
         turns_in_review=turns_in_review(familiar.memory),
         costs=_costs_of(familiar),
         turns_without_vector=_count_without_vector(familiar) if past.turns else 0,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import counted
 from familiar_cli.context.trace import Trace
 from familiar_cli.context.turn import TurnResult
 from familiar_cli.familiar import Familiar
 from familiar_cli.llm.wire import is_loopback
 from familiar_cli.store.passes import WRITING
 from familiar_cli.sync.turns_outgoing import SAID_HERE
-from familiar_cli.writing.review.waiting import pending_ids
 from familiar_cli.writing.writer.schedule import WRITER_SLOT, due_turns
 
 
@@ -81,7 +81,7 @@ def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True
 
 def _count_plans(familiar: Familiar) -> int:
     try:
-        return len(pending_ids(familiar.memory))
+        return len(familiar.memory.plan_ids())
     except FamiliarError:
         return 0  # `doctor` says what is wrong with the memory
 
@@ -119,3 +119,12 @@ def make_way(familiar: Familiar) -> None:
     slot = familiar.models.slot()
     if slot.preset == "local" or is_loopback(slot.base_url):
         familiar.jobs.stop()
+
+
+def waiting_words(plans: int, turns: int = 0) -> str:
+    """State how many plans are pending, with the command to type; empty if none."""
+    if not plans:
+        return ""
+    rests = f", made from {counted(turns, 'turn')}," if turns else ""
+    verb = "awaits" if plans == 1 else "await"
+    return f"{counted(plans, 'plan')}{rests} {verb} review: `familiar review list`"

@@ -41,7 +41,6 @@ from familiar_cli.sync.shared_files import EMBODIMENT, is_shared
 from familiar_cli.writing.consolidation.periods import read_period
 from familiar_cli.writing.housekeeping.hazards import mask_secrets
 from familiar_cli.writing.review import pending
-from familiar_cli.writing.review.waiting import pending_ids
 
 GRANULARITIES: Final = (*layout.PERIOD_DIRS, layout.SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin
@@ -480,7 +479,7 @@ def propose_changes(
             rests_on=plan.rests_on,
             scopes=plan.scopes if instead.scopes == plan.scopes else None,
         )
-    if instead or plan.id not in pending_ids(familiar.memory):
+    if instead or plan.id not in familiar.memory.plan_ids():
         trailers = {layout.RUN_ID: writer.session}
         message = f"propose to {what}: {files[0].rel_path}"
         with familiar.memory.transaction(writer.source, message, trailers=trailers) as tx:
@@ -659,7 +658,7 @@ def _check_free(store: MemoryStore, writer: Writer, rel_path: str, *, is_hidden:
             f"{layout.told_path(rel_path)!r} already exists; nothing was changed",
             hint="Change it with memory_edit or memory_update.",
         )
-    for plan_id in pending_ids(store):
+    for plan_id in store.plan_ids():
         with suppress(errors.BadInputError, errors.NotFoundError):
             plan = pending.read_pending(store, plan_id)
             same = (one for one in plan.files if fold(one.rel_path) == fold(rel_path))
@@ -735,7 +734,7 @@ def _own_plans(store: MemoryStore, writer: Writer) -> list[pending.ReviewPlan]:
 
 def plans_of(store: MemoryStore, writer: Writer) -> Iterator[pending.ReviewPlan]:
     """Yield the client's pending plans, skipping damaged ones."""
-    for name in pending_ids(store):
+    for name in store.plan_ids():
         if name.startswith(_PLAN):
             with suppress(errors.BadInputError):
                 plan = pending.read_pending(store, name)

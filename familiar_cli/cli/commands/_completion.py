@@ -118,10 +118,9 @@ def _turns(ctx: typer.Context) -> Values:
 
 
 def _plans(ctx: typer.Context) -> Values:
-    from familiar_cli.writing.review.waiting import pending_ids
 
     with _familiar(ctx) as familiar:
-        return pending_ids(familiar.memory)
+        return familiar.memory.plan_ids()
 
 
 def _paths(ctx: typer.Context) -> Values:

@@ -42,13 +42,12 @@ def list_plans(ctx: typer.Context) -> None:
     familiar review list
     """
     from familiar_cli.writing.review.pending import read_pending
-    from familiar_cli.writing.review.waiting import pending_ids
 
     out = output(ctx)
     familiar = familiar_of(ctx)
     memory, zone = familiar.memory, familiar.zone
     plans = []
-    for plan_id in pending_ids(memory):
+    for plan_id in memory.plan_ids():
         try:
             plans.append(read_pending(memory, plan_id))
         except BadInputError as error:
@@ -154,8 +153,8 @@ def _decide(
     *,
     dry_run: bool,
 ) -> None:
+    from familiar_cli.actions.memory.due_work import waiting_words
     from familiar_cli.writing.review.pending import decide_plan
-    from familiar_cli.writing.review.waiting import pending_ids, waiting_words
 
     decisions = decide_plan(
         familiar.memory,
@@ -183,7 +182,7 @@ def _decide(
         lines.append(f"{verb} {counted(len(decisions.withdrawn), 'turn')}\n")
     out.answer(data, lambda: exact("".join(lines)))
     out.note(*_outcome_lines(plan, drop, left, dry_run=dry_run))
-    others = len(set(pending_ids(familiar.memory)) - {plan.id})
+    others = len(set(familiar.memory.plan_ids()) - {plan.id})
     if others and not left and not dry_run:
         out.note(f"{waiting_words(others)}.")
 
@@ -225,9 +224,8 @@ def _outcome_lines(
 
 def _plan(memory: MemoryStore, plan_id: str | None) -> ReviewPlan:
     from familiar_cli.writing.review.pending import read_pending
-    from familiar_cli.writing.review.waiting import pending_ids
 
-    known = pending_ids(memory)
+    known = memory.plan_ids()
     if plan_id is None and not known:
         raise NotFoundError(
             "No plan waits for review", hint="`familiar write-memory --review` makes one."

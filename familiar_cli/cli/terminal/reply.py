@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, Self, TextIO
 
-from familiar_cli.actions.memory.due_work import leave_due_work, make_way
+from familiar_cli.actions.memory.due_work import leave_due_work, make_way, waiting_words
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.files import ON_WINDOWS
 from familiar_cli.base.jobs import Drained
@@ -21,7 +21,6 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.pages.emit import Output, exact, print_error
 from familiar_cli.store.passes import Event
-from familiar_cli.writing.review.waiting import waiting_words
 from familiar_cli.writing.writer.schedule import WRITER_SLOT
 
 PROMPT = "> "

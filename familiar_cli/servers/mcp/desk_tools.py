@@ -30,7 +30,6 @@ from familiar_cli.store.memory.pages.lines import citations_in
 from familiar_cli.store.memory.pages.visible_lines import outward_text
 from familiar_cli.store.passes import PATIENCE_S
 from familiar_cli.writing.review.pending import DECISION, lines_of, parse_plan, read_pending
-from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from familiar_cli.servers.mcp.tool import Arguments, Caller
@@ -208,7 +207,7 @@ def plans_list(caller: Caller, arguments: Arguments) -> Answer:
     """List the pending plans of all sessions, and the outcome of recent ones."""
     del arguments
     waiting: list[ToolItem] = []
-    ids = pending_ids(caller.familiar.memory)
+    ids = caller.familiar.memory.plan_ids()
     for plan_id in ids:
         try:
             item = _waiting_item(caller, read_pending(caller.familiar.memory, plan_id))

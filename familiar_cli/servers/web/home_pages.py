@@ -51,7 +51,6 @@ from familiar_cli.store.history.statistics import first_and_last
 from familiar_cli.store.memory.layout import is_page, people_path
 from familiar_cli.store.memory.merge.files import conflicts_in
 from familiar_cli.store.memory.pages.lines import number_spans
-from familiar_cli.writing.review.waiting import pending_ids
 
 _READ_S: Final = 0.05  # for pages that changed; the rest is read in the background
 _PATIENCE_S: Final = 0.06
@@ -143,7 +142,7 @@ def show_home(asked: asking.PageRequest) -> asking.PageView:
             "since": _known_since(familiar),
             "status": status,
             "is_fresh": is_fresh,
-            "plans": len(pending_ids(familiar.memory)),
+            "plans": len(familiar.memory.plan_ids()),
             "conflicts": len(conflicts_in(familiar.memory)),
             "facts": fact_rows(asked, shown[:_MOST_FACTS]),
             "known": len(facts),

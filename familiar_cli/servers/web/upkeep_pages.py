@@ -39,7 +39,6 @@ from familiar_cli.store.memory.layout import REMINDERS, TASKS, digest_path, told
 from familiar_cli.store.memory.pages.lines import readable_text, turn_ids
 from familiar_cli.writing.review.pending import decide_plan as decide_on
 from familiar_cli.writing.review.pending import drop_damaged, edit_plan, read_pending
-from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from familiar_cli.servers.web.html.elements import Html
@@ -54,7 +53,7 @@ _MOST_TURNS: Final = 30
 def show_plans(request: PageRequest) -> PageView:
     """Return the pending plans."""
     plans, damaged = [], []
-    ids = pending_ids(request.familiar.memory)
+    ids = request.familiar.memory.plan_ids()
     for plan_id in ids[:_MOST_PLANS]:
         try:
             plans.append(read_pending(request.familiar.memory, plan_id))

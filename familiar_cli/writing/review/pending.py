@@ -19,7 +19,6 @@ from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_onto
 from familiar_cli.store.memory.pages.lines import PLAIN, Numbering, as_line, is_reference
 from familiar_cli.store.memory.store.files import MISSING
-from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from familiar_cli.store.history.store import HistoryStore
@@ -415,7 +414,7 @@ def stage_plan(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
 def turns_in_review(store: MemoryStore) -> int:
     """Count the turns that plans of the memory writer rest on; other plans rest on none."""
     spans: list[tuple[int, int]] = []
-    for plan_id in pending_ids(store):
+    for plan_id in store.plan_ids():
         with suppress(errors.FamiliarError):  # `review list` names a damaged one
             spans.append(read_pending(store, plan_id).turns)
     counted_to = count = 0
@@ -432,7 +431,7 @@ def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
         NotFoundError: There is none of that name.
         BadInputError: Its file is damaged.
     """
-    known = pending_ids(store)
+    known = store.plan_ids()
     if not _ID.fullmatch(plan_id) or plan_id not in known:
         guess = nearest(plan_id, known)
         raise errors.NotFoundError(
@@ -653,4 +652,4 @@ def read_plans(store: MemoryStore, *, again: bool = False) -> Plans:
     Args:
         again: Ignore rejections, so that plans may be proposed again.
     """
-    return Plans(frozenset(pending_ids(store)), {} if again else rejected_plans(store))
+    return Plans(frozenset(store.plan_ids()), {} if again else rejected_plans(store))

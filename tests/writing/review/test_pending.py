@@ -10,7 +10,6 @@ from familiar_cli.base.errors import BadInputError, ConflictError, NotFoundError
 from familiar_cli.store.memory.layout import PENDING_DIR
 from familiar_cli.writing.review import pending
 from familiar_cli.writing.review.pending import decide_plan, read_pending
-from familiar_cli.writing.review.waiting import pending_ids
 from tests.writing.writer.support import ANNAS, BOB, BOBS, NOTHING, SESSION, op, reply
 
 OLD = "# Anna\n\nA baker.\n\n## Facts\n\n- one\n- two\n- three\n- four\n- five\n"
@@ -35,13 +34,13 @@ def plan(world):
 def test_a_plan_changes_nothing_until_it_is_taken(world, plan):
     assert world.read(ANNAS) == OLD
     assert not world.store.exists(BOBS)
-    assert pending_ids(world.store) == [plan.id]
+    assert world.store.plan_ids() == [plan.id]
 
 
 def test_a_plan_taken_whole_is_gone_and_done(world, plan):
     done = decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))
 
-    assert (done.changed, done.rest, pending_ids(world.store)) == ((ANNAS, BOBS), None, [])
+    assert (done.changed, done.rest, world.store.plan_ids()) == ((ANNAS, BOBS), None, [])
     assert "A baker who keeps bees." in world.read(ANNAS)
     assert "- five\n- Anna keeps bees. <!-- turns 1 -->\n" in world.read(ANNAS)
 
@@ -69,7 +68,7 @@ def test_a_rejected_piece_is_gone_and_the_others_stay(world, plan):
 def test_a_rejected_plan_changes_nothing_and_is_gone(world, plan):
     decide_plan(world.store, plan, reject=range(1, len(plan.hunks) + 1))
 
-    assert (world.read(ANNAS), pending_ids(world.store)) == (OLD, [])
+    assert (world.read(ANNAS), world.store.plan_ids()) == (OLD, [])
 
 
 def test_a_file_changed_elsewhere_since_takes_the_plan(world, plan):
@@ -88,7 +87,7 @@ def test_a_file_changed_in_the_same_place_since_is_a_conflict_and_nothing_change
         decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))
 
     assert (world.read(ANNAS), world.store.exists(BOBS)) == (mine, False)
-    assert pending_ids(world.store) == [plan.id]
+    assert world.store.plan_ids() == [plan.id]
 
 
 def test_a_new_file_that_is_there_by_now_under_another_title_is_a_conflict(world, plan):
@@ -101,7 +100,7 @@ def test_a_new_file_that_is_there_by_now_under_another_title_is_a_conflict(world
 def test_a_dry_run_decides_nothing(world, plan):
     decide_plan(world.store, plan, apply=[1], dry_run=True)
 
-    assert (world.read(ANNAS), pending_ids(world.store)) == (OLD, [plan.id])
+    assert (world.read(ANNAS), world.store.plan_ids()) == (OLD, [plan.id])
 
 
 def test_a_piece_that_is_not_there_is_refused(world, plan):
@@ -115,7 +114,7 @@ def test_a_plan_of_several_steps_is_one_plan(world):
 
     report = world.write(reply(op()), *[NOTHING] * 1, reply(later), mode="review", batch_turns=8)
 
-    assert pending_ids(world.store) == [report.pending]
+    assert world.store.plan_ids() == [report.pending]
     plan = read_pending(world.store, report.pending)
     assert (plan.turns, [f.rel_path for f in plan.files]) == ((1, 20), [ANNAS, SESSION])
 

@@ -21,7 +21,7 @@ from familiar_cli.base.errors import FamiliarError, LockedError, NotFoundError, 
 from familiar_cli.base.files import Disk, locked, read_plain, status_of, write_hint, write_own
 from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.base.times import clock
-from familiar_cli.store.memory.layout import RUN_ID, is_hidden
+from familiar_cli.store.memory.layout import PENDING_DIR, RUN_ID, is_hidden
 from familiar_cli.store.memory.store import files
 from familiar_cli.store.memory.store.files import MISSING, Limits
 
@@ -264,6 +264,12 @@ class MemoryStore:
         with suppress(NotFoundError) if missing_ok else nullcontext():
             return self._steady(lambda: list_files(self._tree, rel_path, hidden=hidden))
         return files.FileListing((), ())
+
+    def plan_ids(self) -> list[str]:
+        """Return the ids of the plans that await review, oldest first."""
+        walked = self.walk(PENDING_DIR, hidden=True, missing_ok=True)
+        names = (f.rel_path.removeprefix(f"{PENDING_DIR}/") for f in walked.files)
+        return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
 
     def stat_files(self, rel_path: str) -> dict[str, os.stat_result]:
         """Return the state of each file that `walk` lists below a directory, sorted by path.
