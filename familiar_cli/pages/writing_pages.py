@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.writing.consolidation.calendar import ConsolidationReport, MadeFile, Rewritten
     from familiar_cli.writing.consolidation.digests import DigestResult, DigestStatus
     from familiar_cli.writing.consolidation.periods import Rejection
-    from familiar_cli.writing.review.pending import ReviewPlan
+    from familiar_cli.writing.pending import ReviewPlan
     from familiar_cli.writing.writer.contract import Refusal, WriterReport
 
 _MOST_REFUSALS = 10

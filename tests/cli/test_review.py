@@ -15,7 +15,7 @@ from familiar_cli.actions.memory import due_work
 from familiar_cli.actions.memory.due_work import DueWork
 from familiar_cli.cli.terminal.reply import BackgroundNotices
 from familiar_cli.store.memory.store.store import MemoryStore
-from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan, turns_in_review
+from familiar_cli.writing.pending import PlannedFile, ReviewPlan, stage_plan, turns_in_review
 from tests.support.server import ChatServer
 from tests.support.terminals import answering, on_terminal
 from tests.support.world import data, own, run

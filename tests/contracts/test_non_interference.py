@@ -39,7 +39,7 @@ from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.memory.store import files as store_files
 from familiar_cli.store.search.types import SearchOptions
-from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, decide_plan, stage_plan
+from familiar_cli.writing.pending import PlannedFile, ReviewPlan, decide_plan, stage_plan
 from familiar_cli.writing.writer.memory_writer import MemoryWriter
 from tests.contracts.test_visibility import speaking
 from tests.support.cases import IS_NIGHT

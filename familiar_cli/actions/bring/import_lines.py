@@ -25,8 +25,8 @@ from familiar_cli.store.memory.layout import PEOPLE_DIR, TOPICS_DIR, is_page, pe
 from familiar_cli.store.memory.mentions import common_words, key_of
 from familiar_cli.store.memory.pages.lines import normal_line, normal_lines
 from familiar_cli.store.memory.pages.visible_lines import source_heading
+from familiar_cli.writing import pending
 from familiar_cli.writing.housekeeping.hazards import gives_orders
-from familiar_cli.writing.review import pending
 from familiar_cli.writing.writer.page_text import new_file, with_bullets
 
 LEDGER: Final = ".imported/lines.json"

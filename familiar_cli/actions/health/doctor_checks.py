@@ -519,7 +519,7 @@ def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether background passes have failed and not succeeded since."""
     from familiar_cli.actions.memory.due_work import waiting_words
     from familiar_cli.store.passes import SUMMARISING, Failures
-    from familiar_cli.writing.review.pending import turns_in_review
+    from familiar_cli.writing.pending import turns_in_review
 
     for directory in (target.paths.runs, target.paths.failures, target.paths.quarantine):
         try:

@@ -219,7 +219,7 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
     """
     from familiar_cli.llm.slots import resolve_slot
     from familiar_cli.writing.consolidation.calendar import rewritten_files
-    from familiar_cli.writing.review.pending import turns_in_review
+    from familiar_cli.writing.pending import turns_in_review
 
     slot, walk = resolve_slot(familiar.config.llm), familiar.memory.walk(missing_ok=True)
     past = _history_of(familiar.paths.history)

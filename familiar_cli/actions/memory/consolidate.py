@@ -22,7 +22,7 @@ from familiar_cli.writing.consolidation import calendar, digests, library, perio
 from familiar_cli.writing.consolidation.composing import Composer, Replies
 from familiar_cli.writing.consolidation.engine import FileMaker
 from familiar_cli.writing.consolidation.period_states import PeriodStates, Today
-from familiar_cli.writing.review.pending import read_plans
+from familiar_cli.writing.pending import read_plans
 from familiar_cli.writing.writer.grounds import session_path, slot_of
 
 if TYPE_CHECKING:

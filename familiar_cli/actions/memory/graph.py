@@ -28,7 +28,7 @@ from familiar_cli.base.who.visibility import NOBODY, Viewer
 from familiar_cli.store.memory.layout import PEOPLE_DIR, PLACES_DIR, TOPICS_DIR, people_path
 from familiar_cli.store.memory.pages.links import way_to
 from familiar_cli.store.memory.pages.relations import Relation, line_of, relations_in
-from familiar_cli.writing.review.pending import Draft
+from familiar_cli.writing.pending import Draft
 from familiar_cli.writing.writer import page_text
 
 if TYPE_CHECKING:

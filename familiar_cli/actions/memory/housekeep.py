@@ -31,7 +31,7 @@ from familiar_cli.writing.housekeeping.run import (
     judge_findings,
     look_through,
 )
-from familiar_cli.writing.review.pending import Plans, ReviewPlan, read_plans, stage_plan
+from familiar_cli.writing.pending import Plans, ReviewPlan, read_plans, stage_plan
 
 T = TypeVar("T")
 SLOT: Final = "consolidation"

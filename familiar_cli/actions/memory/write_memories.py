@@ -38,9 +38,9 @@ from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.sync.shared_files import EMBODIMENT, is_shared
+from familiar_cli.writing import pending
 from familiar_cli.writing.consolidation.periods import read_period
 from familiar_cli.writing.housekeeping.hazards import mask_secrets
-from familiar_cli.writing.review import pending
 
 GRANULARITIES: Final = (*layout.PERIOD_DIRS, layout.SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin

@@ -36,7 +36,7 @@ from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.links import LinkChanges, LinkedPages, Relabel
 from familiar_cli.store.memory.pages.relations import tidy_relations
 from familiar_cli.store.memory.store.store import MemoryStore
-from familiar_cli.writing.review.pending import Draft
+from familiar_cli.writing.pending import Draft
 from familiar_cli.writing.writer import page_text
 
 

@@ -28,7 +28,7 @@ from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.store.memory.store.transactions import retry_on_conflict
 from familiar_cli.sync import shared_files
 from familiar_cli.sync.shared_files import EMBODIMENT, Clock, FilePasts, Version, clock_of
-from familiar_cli.writing.review.pending import PlannedFile
+from familiar_cli.writing.pending import PlannedFile
 
 _TRIES: Final = 20  # others may write the same files at the same time
 _FEW: Final = 3  # files that may always be deleted at once

@@ -17,7 +17,7 @@ from familiar_cli.pages.writing_pages import plan_text, plans_page, rests_on, wa
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.store.store import MemoryStore
-    from familiar_cli.writing.review.pending import PieceRef, ReviewPlan
+    from familiar_cli.writing.pending import PieceRef, ReviewPlan
 
 app = group("Show memory changes that await your review, and apply or reject them.")
 
@@ -41,7 +41,7 @@ def list_plans(ctx: typer.Context) -> None:
     \b
     familiar review list
     """
-    from familiar_cli.writing.review.pending import read_pending
+    from familiar_cli.writing.pending import read_pending
 
     out = output(ctx)
     familiar = familiar_of(ctx)
@@ -127,7 +127,7 @@ def reject(
     familiar review reject 20260407T180000-a1b2c3 --hunk 2
     familiar review reject 20260407T180000-a1b2c3 --hunk 4.7
     """
-    from familiar_cli.writing.review.pending import drop_damaged
+    from familiar_cli.writing.pending import drop_damaged
 
     out = output(ctx)
     familiar = familiar_of(ctx)
@@ -154,7 +154,7 @@ def _decide(
     dry_run: bool,
 ) -> None:
     from familiar_cli.actions.memory.due_work import waiting_words
-    from familiar_cli.writing.review.pending import decide_plan
+    from familiar_cli.writing.pending import decide_plan
 
     decisions = decide_plan(
         familiar.memory,
@@ -223,7 +223,7 @@ def _outcome_lines(
 
 
 def _plan(memory: MemoryStore, plan_id: str | None) -> ReviewPlan:
-    from familiar_cli.writing.review.pending import read_pending
+    from familiar_cli.writing.pending import read_pending
 
     known = memory.plan_ids()
     if plan_id is None and not known:

@@ -20,7 +20,7 @@ from familiar_cli.pages.terminal import console, plain
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from familiar_cli.writing.review.pending import Hunk, PieceRef, ReviewPlan
+    from familiar_cli.writing.pending import Hunk, PieceRef, ReviewPlan
 
 _STDERR: Final = 2
 

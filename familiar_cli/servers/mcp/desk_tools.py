@@ -29,13 +29,13 @@ from familiar_cli.store.memory import desk, layout
 from familiar_cli.store.memory.pages.lines import citations_in
 from familiar_cli.store.memory.pages.visible_lines import outward_text
 from familiar_cli.store.passes import PATIENCE_S
-from familiar_cli.writing.review.pending import DECISION, lines_of, parse_plan, read_pending
+from familiar_cli.writing.pending import DECISION, lines_of, parse_plan, read_pending
 
 if TYPE_CHECKING:
     from familiar_cli.servers.mcp.tool import Arguments, Caller
     from familiar_cli.store.journal.history import LoggedChange
     from familiar_cli.store.memory.store.store import MemoryStore
-    from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan
+    from familiar_cli.writing.pending import PlannedFile, ReviewPlan
     from familiar_cli.writing.writer.memory_writer import Mode
 
 _LISTS: Final = {"reminder": layout.REMINDERS, "task": layout.TASKS, "note": layout.SCRATCH}

@@ -37,13 +37,13 @@ from familiar_cli.servers.web.asking import (
 from familiar_cli.servers.web.fact_rows import evidence_of_lines
 from familiar_cli.store.memory.layout import REMINDERS, TASKS, digest_path, told_path
 from familiar_cli.store.memory.pages.lines import readable_text, turn_ids
-from familiar_cli.writing.review.pending import decide_plan as decide_on
-from familiar_cli.writing.review.pending import drop_damaged, edit_plan, read_pending
+from familiar_cli.writing.pending import decide_plan as decide_on
+from familiar_cli.writing.pending import drop_damaged, edit_plan, read_pending
 
 if TYPE_CHECKING:
     from familiar_cli.servers.web.html.elements import Html
     from familiar_cli.writing.consolidation.digests import Name
-    from familiar_cli.writing.review.pending import Hunk, PieceRef, ReviewPlan
+    from familiar_cli.writing.pending import Hunk, PieceRef, ReviewPlan
 
 
 _MOST_PLANS: Final = 100

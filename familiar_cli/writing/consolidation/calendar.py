@@ -54,7 +54,7 @@ from familiar_cli.writing.consolidation.period_states import (
     coverage,
     coverage_by_year,
 )
-from familiar_cli.writing.review.pending import Plans
+from familiar_cli.writing.pending import Plans
 
 BUDGETS: Final[dict[periods.Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
 _GUIDANCE: Final[dict[periods.Tier, str]] = {

@@ -27,7 +27,7 @@ from familiar_cli.writing.consolidation.periods import (
     SourceItem,
     session_day,
 )
-from familiar_cli.writing.review.pending import Plans
+from familiar_cli.writing.pending import Plans
 
 if TYPE_CHECKING:
     from familiar_cli.writing.consolidation.period_states import PeriodState, Today

@@ -16,6 +16,7 @@ from familiar_cli.store.memory.layout import CONSOLIDATION, pass_trailers, path_
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.store.memory.store.files import MISSING
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
+from familiar_cli.writing import pending
 from familiar_cli.writing.consolidation.composing import Composer, plan_text
 from familiar_cli.writing.consolidation.pages import (
     MadePage,
@@ -26,7 +27,6 @@ from familiar_cli.writing.consolidation.pages import (
     read_page,
 )
 from familiar_cli.writing.consolidation.periods import FileResult, PlannedDigest, Rejection
-from familiar_cli.writing.review import pending
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore

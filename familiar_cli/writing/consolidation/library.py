@@ -24,7 +24,7 @@ from familiar_cli.writing.consolidation.pages import blocks, page_text, read_pag
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
-    from familiar_cli.writing.review.pending import PlannedFile
+    from familiar_cli.writing.pending import PlannedFile
 
 _TAG_CHARS: Final = 8
 

@@ -16,7 +16,7 @@ from familiar_cli.base.times.clock import to_zone
 from familiar_cli.store.memory.layout import DAILY_DIR, SESSIONS_DIR
 
 if TYPE_CHECKING:
-    from familiar_cli.writing.review.pending import PlannedFile
+    from familiar_cli.writing.pending import PlannedFile
 
 
 Tier = Literal["daily", "weekly", "monthly", "yearly"]

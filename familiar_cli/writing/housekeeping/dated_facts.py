@@ -27,7 +27,7 @@ from familiar_cli.writing.housekeeping.lines import (
     find_statements,
     quote_lines,
 )
-from familiar_cli.writing.review.pending import PlannedFile
+from familiar_cli.writing.pending import PlannedFile
 
 if TYPE_CHECKING:
     from familiar_cli.base.languages import Phrases

@@ -32,7 +32,7 @@ from familiar_cli.writing.housekeeping.lines import (
     without_comments,
     words_in,
 )
-from familiar_cli.writing.review.pending import HISTORY, PlannedFile, marks_text
+from familiar_cli.writing.pending import HISTORY, PlannedFile, marks_text
 
 _RUN: Final = 4
 _BANDS: Final = 16

@@ -22,7 +22,7 @@ from familiar_cli.writing.housekeeping.lines import (
     line_at,
     without_comments,
 )
-from familiar_cli.writing.review.pending import PlannedFile
+from familiar_cli.writing.pending import PlannedFile
 
 _PHRASES: Final = (
     (

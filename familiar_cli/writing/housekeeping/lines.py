@@ -25,7 +25,7 @@ from familiar_cli.store.memory.store.files import MemoryEntry, Omission
 if TYPE_CHECKING:
     from familiar_cli.store.history.imports import DoubledChannel
     from familiar_cli.store.memory.store.store import MemoryStore
-    from familiar_cli.writing.review.pending import PlannedFile
+    from familiar_cli.writing.pending import PlannedFile
 
 
 _WORD: Final = re.compile(r"[^\W_]+")

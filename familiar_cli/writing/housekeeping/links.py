@@ -37,7 +37,7 @@ from familiar_cli.writing.housekeeping.lines import (
     quote_lines,
     words_in,
 )
-from familiar_cli.writing.review.pending import PlannedFile
+from familiar_cli.writing.pending import PlannedFile
 
 # "example.org/tea" lacks only its scheme.
 _ADDRESS: Final = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}(?=/|$)", re.IGNORECASE)

@@ -19,7 +19,7 @@ from familiar_cli.writing.housekeeping.lines import (
     goes_on,
     quote_lines,
 )
-from familiar_cli.writing.review.pending import PlannedFile
+from familiar_cli.writing.pending import PlannedFile
 
 _LEAST_SHARE: Final = 0.5  # share of a withdrawn line's words in a sentence that repeats it
 _MOST_REASONS: Final = 3

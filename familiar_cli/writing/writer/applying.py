@@ -19,7 +19,7 @@ from familiar_cli.store.memory.pages.lines import citation_comment, citations_in
 from familiar_cli.store.memory.pages.links import link_targets, way_to
 from familiar_cli.store.memory.pages.visible_lines import as_private, may_hide, visible_in
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
-from familiar_cli.writing.review.pending import Draft
+from familiar_cli.writing.pending import Draft
 from familiar_cli.writing.writer import page_text
 from familiar_cli.writing.writer.contract import REWRITES, Operation, Refusal
 from familiar_cli.writing.writer.grounds import Grounds, ShownFile, own_session, session_title

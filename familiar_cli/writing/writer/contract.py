@@ -21,7 +21,7 @@ from familiar_cli.store.memory.pages.lines import PLAIN, Numbering
 if TYPE_CHECKING:
     from familiar_cli.llm.types import Completion
     from familiar_cli.store.history.rows import Turn
-    from familiar_cli.writing.review.pending import FileChange
+    from familiar_cli.writing.pending import FileChange
 
 Op = Literal["set_summary", "add_bullets", "replace_section", "supersede", "add_aliases", "create"]
 Kind = Literal["said", "play", "felt", "limit"]

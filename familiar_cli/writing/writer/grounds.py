@@ -33,7 +33,7 @@ from familiar_cli.writing.writer.page_text import new_file
 
 if TYPE_CHECKING:
     from familiar_cli.store.history.rows import Turn
-    from familiar_cli.writing.review.pending import Draft
+    from familiar_cli.writing.pending import Draft
 
 # A batch this full ends at the next quiet gap; an emptier one includes the next conversation,
 # too, to avoid a request for every single remark of a slow day.

@@ -24,7 +24,7 @@ from familiar_cli.store.memory.aliases import Aliases
 from familiar_cli.store.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, pass_trailers
 from familiar_cli.sync import turns_outgoing as outgoing
 from familiar_cli.sync.turns_outgoing import ALL, UnreadFilter
-from familiar_cli.writing.review import pending
+from familiar_cli.writing import pending
 from familiar_cli.writing.writer.applying import StepOutcome, applied_to, commit_step
 from familiar_cli.writing.writer.contract import (
     Batch,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.memory.store.store import MemoryStore
-    from familiar_cli.writing.review.pending import Draft
+    from familiar_cli.writing.pending import Draft
     from familiar_cli.writing.writer.contract import WriterSettings
 
 

@@ -13,7 +13,7 @@ from familiar_cli.servers.web.site import Door
 from familiar_cli.store.journal.edits import UnseenCommits
 from familiar_cli.store.journal.git import GitJournal
 from familiar_cli.store.memory.store.store import MemoryStore
-from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan
+from familiar_cli.writing.pending import PlannedFile, ReviewPlan, stage_plan
 from tests.support.browsing import BROWSER, FLAGS
 from tests.support.cases import IS_NIGHT, copy_home, shared_world
 from tests.support.server import ChatServer, Say

@@ -11,7 +11,7 @@ import pytest
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.store.store import MemoryStore
-from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan
+from familiar_cli.writing.pending import PlannedFile, ReviewPlan, stage_plan
 from tests.servers.web.test_site import DRAWN
 from tests.support.browsing import looking
 from tests.support.cases import copy_home, each, shared_world

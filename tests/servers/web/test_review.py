@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli.base.who.identity import Author
 from familiar_cli.familiar import Familiar
-from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan
+from familiar_cli.writing.pending import PlannedFile, ReviewPlan, stage_plan
 from tests.support.browsing import looking
 from tests.support.world import live
 

@@ -19,7 +19,7 @@ from familiar_cli.writing.consolidation.composing import Composer, Replies
 from familiar_cli.writing.consolidation.engine import FileMaker
 from familiar_cli.writing.consolidation.period_states import Today
 from familiar_cli.writing.consolidation.periods import TIERS
-from familiar_cli.writing.review.pending import read_plans
+from familiar_cli.writing.pending import read_plans
 
 DAY = timedelta(days=1)
 MONDAY = date(2026, 4, 6)

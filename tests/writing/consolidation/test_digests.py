@@ -24,7 +24,7 @@ from familiar_cli.writing.consolidation.digests import (
 )
 from familiar_cli.writing.consolidation.library import newest_sessions
 from familiar_cli.writing.consolidation.period_states import Today
-from familiar_cli.writing.review.pending import read_plans
+from familiar_cli.writing.pending import read_plans
 from tests.support.cases import each
 from tests.writing.consolidation.support import (
     DAY,

@@ -23,7 +23,7 @@ from familiar_cli.store.memory.pages.lines import PLAIN, Numbering, turn_ids
 from familiar_cli.store.memory.store.store import Limits, MemoryStore
 from familiar_cli.store.passes import exclusive
 from familiar_cli.sync.turns_outgoing import UnreadFilter
-from familiar_cli.writing.review.pending import read_pending
+from familiar_cli.writing.pending import read_pending
 from familiar_cli.writing.writer import runs
 from familiar_cli.writing.writer.runs import Runs
 from tests.support.cases import IS_NIGHT

@@ -12,7 +12,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.pages.relations import kinds_of, relations_in
 from familiar_cli.store.memory.pages.visible_lines import visible_in
-from familiar_cli.writing.review.pending import decide_plan, read_pending
+from familiar_cli.writing.pending import decide_plan, read_pending
 from tests.support.cases import each
 from tests.writing.writer.support import (
     ANNA,

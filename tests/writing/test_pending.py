@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.store.memory.layout import PENDING_DIR
-from familiar_cli.writing.review import pending
-from familiar_cli.writing.review.pending import decide_plan, read_pending
+from familiar_cli.writing import pending
+from familiar_cli.writing.pending import decide_plan, read_pending
 from tests.writing.writer.support import ANNAS, BOB, BOBS, NOTHING, SESSION, op, reply
 
 OLD = "# Anna\n\nA baker.\n\n## Facts\n\n- one\n- two\n- three\n- four\n- five\n"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from familiar_cli.store.memory.layout import REJECTED_DIR
-from familiar_cli.writing.review.pending import (
+from familiar_cli.writing.pending import (
     PlannedFile,
     Plans,
     ReviewPlan,

@@ -1,1 +1,0 @@
-"""The review room: plans that await approval, hunk by hunk, and what a person rejected."""
