@@ -522,6 +522,24 @@ def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
     assert less == more
 
 
+def test_the_length_of_what_is_hidden_decides_nothing(homes, monkeypatch) -> None:
+    edit, acts = next(one for one in TOOLS if one.name == "memory_edit"), ActsFor(("discord:zed",))
+    path, mark = "topics/gulls.md", private_heading("Anna", person_scope(ANNA.slug))
+    page, hidden = f"# Gulls\n\n- {'They shout. ' * 50}\n", f"\n{mark}\n\n- {'Quokkas. ' * 100}\n"
+    for one, text in zip(homes, (page, page + hidden), strict=True):
+        monkeypatch.setattr(one.memory, "limits", replace(one.memory.limits, max_file_bytes=1200))
+        (one.memory.root / path).write_text(text, "utf-8")
+    for change in (
+        {"append": "- A gull's cry. " * 20},
+        {"append": "- A gull. " * 200},  # too long
+        {"old_text": "They shout. " * 50, "new_text": "Few."},  # halves what is seen
+    ):
+        callers = (Caller(one, acts=acts, allow_write=True, session="gulls") for one in homes)
+        less, more = (told(partial(edit.run, one, {"path": path, **change})) for one in callers)
+        assert less == more
+    assert "waits for review" in more
+
+
 def test_a_stranger_keeps_no_copy_and_starts_no_writer(homes) -> None:
     tools = {tool.name: tool for tool in TOOLS}
     gone = {"granularity": "significant", "date": "2026-01-02", "slug": "quokka-day"}

@@ -543,19 +543,23 @@ def _write_once(
             waiting.id if waiting else "",
             checksum=_checksum_for(writer, rel_path, after),
         )
-    is_change = what in {"update", "edit"}
-    held = bool(before and after is not None and is_change and shrinks_by_half(before, after))
+    old, new = (outward_text(one or "", writer.viewer, rel_path) for one in (before, after))
+    any_size = not writer.viewer.is_owner
+    if any_size:  # nobody else is told how long the hidden part is
+        _check_size(store, name, new, after or "")
+    is_change = what in {"update", "edit"} and after is not None
+    held = is_change and shrinks_by_half(old, new)
     if held or not writer.may_write:
         file = pending.PlannedFile(rel_path, before, after or "", deletes=after is None)
         with store.transaction(writer.source, what, dry_run=True) as tx:
-            stage_change(tx, rel_path, before, after)
+            stage_change(tx, rel_path, before, after, any_size=any_size)
         plan = propose_changes(familiar, writer, [file], what, held=held, instead=waiting)
         sum_ = _checksum_for(writer, rel_path, after)
         return WriteOutcome("held" if held else "planned", name, plan, checksum=sum_)
     instance = by or writer.instance
     trailers = {layout.RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
-        stage_change(tx, rel_path, before, after)
+        stage_change(tx, rel_path, before, after, any_size=any_size)
     done: Outcome = "deleted" if after is None else "written"
     return WriteOutcome(done, name, checksum=_checksum_for(writer, rel_path, after))
 
@@ -585,13 +589,31 @@ def _waiting_plan(
     return None
 
 
-def stage_change(tx: Transaction, rel_path: str, before: str | None, after: str | None) -> None:
+def _check_size(store: MemoryStore, name: str, seen: str, whole: str) -> None:
+    """Check a page by its visible part; what is hidden may make it twice as large as allowed."""
+    most = store.limits.max_file_bytes
+    if len(seen.encode()) > most or len(whole.encode()) > 2 * most:
+        raise errors.FileTooLargeError(
+            f"{layout.told_path(name)!r} would be over the limit of {most:,} bytes; it was not "
+            "changed",
+            hint="Shorten or split it.",
+        )
+
+
+def stage_change(
+    tx: Transaction,
+    rel_path: str,
+    before: str | None,
+    after: str | None,
+    *,
+    any_size: bool = False,
+) -> None:
     """Stage the change of a file from one text to another; None means no file."""
     expect = MISSING if before is None else sha256_of(before)
     if after is None:
         tx.delete(rel_path, expect=expect)
     else:
-        tx.write(rel_path, after, expect=expect)
+        tx.write(rel_path, after, expect=expect, any_size=any_size)
 
 
 def _base_and_now(
