@@ -15,7 +15,14 @@ from msgspec import Struct
 
 from familiar_cli.base.text import bare_lines, fold
 from familiar_cli.imports.foreign_files import LENIENT, MIB
-from familiar_cli.imports.written_times import CLOCK, STAMP, holds_time, in_ascii_digits, is_stamp
+from familiar_cli.imports.written_times import (
+    CLOCK,
+    STAMP,
+    day_alone,
+    holds_time,
+    in_ascii_digits,
+    is_stamp,
+)
 
 if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
@@ -28,6 +35,10 @@ LINE_STYLE: Final = "time Name text"
 
 PHONE_STYLES: Final = frozenset(("[time] Name: text", _ANDROID, LINE_STYLE))
 """The header styles of messengers such as WhatsApp, Signal and LINE, whose chats are private."""
+
+_TABS: Final = "date, Name and text with tabs"
+IRC_STYLES: Final = frozenset(("[time] <Name> text", "time <Name> text", "<Name> text", _TABS))
+"""The header styles of IRC clients, in whose logs each line is one message or tells an event."""
 
 _PLACEHOLDER: Final = re.compile(r"<(?!attached\b)[^<>:]{3,80}>")
 _ATTACHED: Final = re.compile(r"<[^<>]{1,40}:[^<>]{1,200}>")
@@ -71,7 +82,11 @@ def is_notice(text: str, style: str) -> bool:
     if text.lstrip(" ").startswith(_MARK):
         return not _ATTACHED.match(text.lstrip(f" {_MARK}"))
     plain = text.replace(_MARK, "").strip()
+    if style in IRC_STYLES:
+        return False
     if style == _ANDROID and _PLACEHOLDER.fullmatch(plain):
+        return True
+    if style == LINE_STYLE and plain.startswith("☎"):  # a call, in every language
         return True
     low = plain.casefold()
     return low.rstrip(".。") in _texts() or low.startswith(_starts())
@@ -151,6 +166,7 @@ _QUICK: Final = re.compile(r"[:：>)\]—–-]|\d\d")
 _TIME_LIKE: Final = re.compile(r"\d[:.h]\d\d|\d[-/.][ ]?\d|\d{4}|[年년]")
 _STAMP_WITHIN: Final = 150
 _STARS: Final = re.compile(r"\s*\*+\s")  # with which IRC marks what nobody says
+_EVENT: Final = re.compile(r"\w(?: \S+){3,}[.!]$")  # with which Discord tells an event
 _MINUTES: Final = re.compile(r"\d{2}(?!\d)")
 
 
@@ -180,7 +196,7 @@ def _compile_pattern(text: str) -> re.Pattern[str]:
 
 
 _SAYS: Final = r"(?P<name>[^:：\n]{1,80}?)[ ]?[:：](?P<text>.*)"
-_QUOTED: Final = r"<[ ]?(?P<name>[^<>\n]{1,60})>[ ]?(?P<text>.*)"
+_QUOTED: Final = r"<[ ]?(?P<name>[^<>\n]{1,60})>[ \t]?(?P<text>.*)"
 
 
 class _HeaderStyle(Struct, frozen=True):
@@ -228,6 +244,12 @@ _TIMED: Final = (
     ),
     _HeaderStyle("time <Name> text", rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}", "", "<"),
     _HeaderStyle(
+        _TABS,
+        r"(?P<stamp>STAMP)\t(?P<name>[^\t<>]{1,60})\t(?P<text>.*)",
+        "",
+        "\t",
+    ),
+    _HeaderStyle(
         "time Name: text",
         rf"(?P<stamp>STAMP)[,:]?[\s|]{{1,3}}{_SAYS}",
         "",
@@ -249,7 +271,7 @@ _BLOCKS: Final = (
     ),
     _HeaderStyle(
         "Name — time",
-        r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[—–-][ ]{1,2}"
+        r"(?P<name>[^:：\n]{1,100}?)[ ]{1,2}[—–-][ ]{1,2}"
         r"(?P<stamp>(?:(?:Today|Yesterday)[ ](?:at[ ])?)?STAMP)",
         "",
         "-–—",
@@ -262,14 +284,17 @@ _BLOCKS: Final = (
     ),
 )
 # Lines with a time and nobody who speaks, by the style of the messages beside them.
-_TOLD: Final = (
-    *(
-        _HeaderStyle(style, r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)", "[", "]")
-        for style in ("[time] Name: text", "[time] <Name> text")
-    ),
-    _HeaderStyle("time <Name> text", r"(?P<stamp>STAMP),?\s{1,3}(?P<text>.+)", "", ":.h"),
-    _HeaderStyle(LINE_STYLE, r"(?P<stamp>CLOCK)\t(?P<text>[^\t]+)", "", "\t"),
-    _HeaderStyle(_ANDROID, r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)", "", "-–—"),
+_TOLD: Final = tuple(
+    _HeaderStyle(style, pattern + "(?P<text>.+)", first, needs)
+    for styles, pattern, first, needs in (
+        (("[time] Name: text", "[time] <Name> text"), r"\[(?P<stamp>STAMP)\]\s{0,3}", "[", "]"),
+        (("(time) Name: text", "Name (time): text"), r"\((?P<stamp>STAMP)\)\s{0,3}", "(", ")"),
+        (("time Name: text", "time <Name> text"), r"(?P<stamp>STAMP)[,:]?[\s|]{1,3}", "", ":.h"),
+        ((LINE_STYLE,), r"(?P<stamp>CLOCK)\t(?=[^\t]+$)", "", "\t"),
+        ((_TABS,), r"(?P<stamp>STAMP)\t", "", "\t"),
+        ((_ANDROID,), r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}", "", "-–—"),
+    )
+    for style in styles
 )
 
 _QUOTED_BARE: Final = ("<Name> text", _QUOTED)
@@ -330,19 +355,25 @@ def _read_heads(line: str, styles: Collection[str] | None) -> list[MessageHeader
     return headers
 
 
-def _timed_heads(start: str, rest: str, styles: Collection[str] | None) -> list[MessageHeader]:
-    def ways(of: tuple[_HeaderStyle, ...]) -> Iterator[_HeaderStyle]:
-        return (way for way in of if (styles is None or way.style in styles) and way.fits(start))
+def _ways(
+    of: tuple[_HeaderStyle, ...], start: str, styles: Collection[str] | None
+) -> Iterator[_HeaderStyle]:
+    return (way for way in of if (styles is None or way.style in styles) and way.fits(start))
 
-    said = (_match_head(way.style, way.pattern, start, rest) for way in ways(_TIMED))
+
+def _timed_heads(start: str, rest: str, styles: Collection[str] | None) -> list[MessageHeader]:
+    said = (_match_head(w.style, w.pattern, start, rest) for w in _ways(_TIMED, start, styles))
     headers = [head for head in said if head]
     if not headers and not rest:
-        blocks = (_match_head(w.style, w.pattern, start, "", is_block=True) for w in ways(_BLOCKS))
-        headers = [head for head in blocks if head]
-        for way in ways(_TOLD):
+        blocks = _ways(_BLOCKS, start, styles)
+        found = (_match_head(w.style, w.pattern, start, "", is_block=True) for w in blocks)
+        headers = [head for head in found if head]
+    if not any(not head.is_block for head in headers) and not day_alone(start):
+        plain = None if styles is None else {name.removeprefix("**") for name in styles}
+        for way in _ways(_TOLD, start, plain):
             match = _compile_pattern(way.pattern).fullmatch(in_ascii_digits(start))
             if match and is_stamp(match["stamp"]):
-                text = without_marks(start[match.start("text") :]).strip()
+                text = without_marks(start[match.start("text") :] + rest).replace("\t", " ").strip()
                 headers.append(MessageHeader(way.style, "", match["stamp"], text))
     return headers
 
@@ -355,15 +386,14 @@ def _match_head(
         return None
     parts = {key: start[slice(*match.span(key))] for key in match.groupdict()}
     stamp = (match.groupdict().get("stamp") or "").strip()
-    if _STARS.match(parts["name"]):
+    name, text = parts["name"].strip(), parts.get("text", "")
+    if is_block and _EVENT.search(name) and is_stamp(stamp):
+        return MessageHeader(style, "", stamp, name, is_block)
+    name = _speaker_in(parts["name"], style, is_timed=bool(stamp))
+    if not name or not is_stamp(stamp):
         return None
-    name = without_marks(parts["name"]).strip().strip("*_").removeprefix("~").strip()
-    if "<Name>" in style:  # IRC's marks of those with rights in a channel
-        name = name.lstrip("@%+&~ ") or name
-    if not is_name(name, is_timed=bool(stamp)) or not is_stamp(stamp):
-        return None
-    text = parts.get("text", "")
-    if name[-1:].isdigit() and _MINUTES.match(text):  # a time in another form
+    is_split_time = name[-1:].isdigit() and _MINUTES.match(text)  # a time in another form
+    if is_split_time and style not in IRC_STYLES:
         return None
     if parts["name"].lstrip().startswith(("**", "__")) and text.startswith(("**", "__")):
         text = text[2:]
@@ -371,6 +401,19 @@ def _match_head(
     text = text + rest if told else without_edit_mark(text + rest)
     text = without_marks(text).removeprefix(" ")
     return MessageHeader(style, name, stamp, text, is_block, told and bool(stamp))
+
+
+def _speaker_in(written: str, style: str, *, is_timed: bool) -> str:
+    """Return the name that is written where a speaker is; empty: it cannot be one."""
+    name = without_marks(written).strip()
+    if _STARS.match(written):
+        return ""
+    if style not in IRC_STYLES:
+        name = name.strip("*_").removeprefix("~").strip()
+        return name if is_name(name, is_timed=is_timed) else ""
+    name = name.lstrip("@%+&~ ") or name  # marks of those who have rights in a channel
+    is_possible = name.strip("-=!* ") if is_timed else is_name(name)
+    return name if is_possible else ""
 
 
 def is_name(text: str, *, is_timed: bool = False) -> bool:

@@ -186,16 +186,22 @@ def with_year(day: str, year: int) -> str:
     return f"{day}{between}{year}"
 
 
-# Of an IRC client, in every language.
 _LOGGED: Final = re.compile(
-    r"--- (?:Log opened|Log closed|Day changed) \w{3} (\w{3} \d{1,2}) (?:[\d:]{8} )?(\d{4})"
+    r"(?:--- (?:Log opened|Log closed|Day changed)|\*{4} (?:BEGIN|ENDING) LOGGING AT"
+    r"|Session (?:Start|Time|Close):) \S{2,5} (\S{2,5}) {1,2}(\d{1,2}) (?:[\d:]{8} )?(\d{4})"
 )
+
+
+def logged_day(line: str) -> str:
+    """Return the date in a line with which an IRC client begins or ends a log; empty: none."""
+    logged = _LOGGED.fullmatch(line.strip())
+    return f"{logged[1]} {logged[2]} {logged[3]}" if logged else ""
 
 
 def day_alone(line: str) -> str:
     """Return the date that makes up a whole line, such as a heading; empty: none."""
-    if logged := _LOGGED.fullmatch(line.strip()):
-        return f"{logged[1]} {logged[2]}"
+    if logged := logged_day(line):
+        return logged
     match = _DAY.fullmatch(in_ascii_digits(line.strip())) if len(line) < _CENTURY else None
     return match["date"] if match and is_stamp(match["date"]) else ""
 

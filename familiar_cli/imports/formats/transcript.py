@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import BadInputError, RefusedError
 from familiar_cli.base.text import counted, fold, shorten_list
@@ -20,6 +21,7 @@ from familiar_cli.imports.chat_times import in_utc
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.source import YAML_SUFFIXES, ForeignFile, Skip
 from familiar_cli.imports.transcript_lines import (
+    IRC_STYLES,
     LINE_STYLE,
     MAX_LINE_CHARS,
     PHONE_STYLES,
@@ -36,6 +38,7 @@ from familiar_cli.imports.written_times import (
     day_alone,
     day_of,
     lacks_year,
+    logged_day,
     read_day,
     with_year,
 )
@@ -77,12 +80,21 @@ _EVENTS: Final = re.compile(
 )
 
 
+# An action on IRC, and an event that some clients mark in the same way.
+_ACTION: Final = re.compile(r"(?:\*{3}(?! )|\*|-\*-|[•—])[ ]*(?P<name>[^\s:]+):?[ ]+(?P<text>.+)")
+_EVENT: Final = re.compile(
+    r"[(\[]\S*@|(?:has )?(?:joined|left|quit)(?: [#&(\[]|$)|(?:has|was) kicked |is now known as "
+    r"|has changed the topic|changes topic|(?:sets|gives|removes) (?:mode|ban|channel|voice)\b",
+    re.IGNORECASE,
+)
+
+
 def _sniff(source: ForeignFile) -> contract.Sighting:
     # A key and its value look like a speaker and their words.
     if source.shape != "text" or source.suffix in YAML_SUFFIXES:
         return contract.NO
     lines = (harmonise_line(line or "") for _, line in islice(text_lines(source), _SNIFFED_LINES))
-    return contract.possible_if(any(map(heads_of, lines)))
+    return contract.possible_if(any(head.name for line in lines for head in heads_of(line)))
 
 
 def _read(source: ForeignFile, reading: contract.Reading) -> Iterator[contract.ForeignChat]:
@@ -114,6 +126,7 @@ class _Style(Struct):
 
     names: Counter[str] = field(default_factory=Counter)
     first_line: dict[str, int] = field(default_factory=dict)
+    stamps: set[int] = field(default_factory=set)
     heads: int = 0
     is_block: bool = False
     is_timed: bool = False
@@ -125,6 +138,7 @@ class TranscriptShape(Struct, frozen=True):
     Args:
         styles: The styles of its message headers.
         speakers: The speakers, with their number of messages.
+        stamps: How many numbers are in the times beside speakers; another time is part of a text.
         is_timed: Whether headers have times; otherwise only names in `speakers` begin a message.
         with_notes: Whether lines with a time but no speaker are notices of the program.
         has_days: Whether a date alone on a line applies to the messages below it.
@@ -136,6 +150,7 @@ class TranscriptShape(Struct, frozen=True):
 
     styles: frozenset[str]
     speakers: Mapping[str, int]
+    stamps: frozenset[int]
     is_timed: bool
     with_notes: bool
     has_days: bool
@@ -148,15 +163,24 @@ class TranscriptShape(Struct, frozen=True):
         """Parse a line as a message header; None if it continues the message above."""
         header: MessageHeader | None = None
         for head in heads_of(line, self.styles):
-            if head.style not in self.styles:
-                continue
             if not head.name:
-                header = head if self.with_notes else None
+                header = self._notice_or_action(head) or header
+            elif head.style not in self.styles:
+                continue
             elif head.name in self.speakers or (head.is_notice and self.with_notes):
                 return head
             elif self.is_timed and self.with_notes:
                 return MessageHeader(head.style, "", head.stamp, f"{head.name}: {head.text}")
         return header
+
+    def _notice_or_action(self, head: MessageHeader) -> MessageHeader | None:
+        """Return a line without a speaker as a notice, or as the action of the one who acts."""
+        if not (self.with_notes or head.is_block) or _numbers_in(head.stamp) not in self.stamps:
+            return None
+        acts = None if head.style in PHONE_STYLES else _ACTION.fullmatch(head.text)
+        if not acts or acts["name"] not in self.speakers or _EVENT.match(acts["text"]):
+            return head
+        return replace(head, name=acts["name"], text=f"*{acts['text']}*")
 
     @property
     def described(self) -> str:
@@ -197,6 +221,7 @@ class _Survey:
         return TranscriptShape(
             styles=frozenset(styles),
             speakers=speakers,
+            stamps=frozenset(n for style in styles for n in self._styles[style].stamps),
             is_timed=is_timed,
             with_notes=is_timed and not any(self._styles[style].is_block for style in styles),
             has_days=has_days,
@@ -219,6 +244,7 @@ class _Survey:
                 self._date(head.style, day_of(head.stamp))
             if head.name and (head.name in style.names or len(style.names) < _MOST_NAMES):
                 style.heads += 1
+                style.stamps.add(_numbers_in(head.stamp))
                 style.names[head.name] += not head.is_notice
                 style.first_line.setdefault(head.name, number)
 
@@ -248,7 +274,9 @@ class _Survey:
             best = max(blocks, key=lambda n: blocks[n], default="")
             if best and blocks[best] > max(timed.values(), default=0):
                 return [best] if blocks[best] > 1 or (self._reading.format == "transcript") else []
-            return [n for n, heads in timed.items() if heads >= max(_RARE * most, 1)]
+            often = [n for n, heads in timed.items() if heads >= max(_RARE * most, 1)]
+            is_irc = max(timed, key=lambda n: timed[n]) in IRC_STYLES  # where a colon is text
+            return [n for n in often if n in IRC_STYLES or not is_irc]
         return [n for n, heads in bare.items() if heads == most_bare][:1] if most_bare else []
 
     def _weight(self, style: _Style) -> int:
@@ -394,8 +422,8 @@ class _Pass:
 
     def _take(self, number: int, line: str) -> Iterator[SourceMessage | Skip]:
         """Process a line that begins no message."""
-        day = written_times.day_alone(line) if self._shape.has_days else ""
-        if day and self._date(day):
+        day = day_alone(line) if self._shape.has_days else ""
+        if (day and self._date(day)) or logged_day(line):
             yield from self._finish_message()
             self._day, self._clock, self._in_day = self._date(day), None, 0
             yield Skip(number, _DAY, damaged=False)
@@ -509,6 +537,10 @@ class _Pass:
             day = read_day(with_year(text, self._year), self._shape.order)
         self._latest = day or self._latest
         return day
+
+
+def _numbers_in(stamp: str) -> int:
+    return len(re.findall(r"\d+", stamp))
 
 
 def _unquoted(text: str) -> str:

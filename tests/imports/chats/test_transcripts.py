@@ -130,20 +130,65 @@ def test_a_line_export_quotes_messages_of_several_lines(tmp_path) -> None:
 @each(
     ("begins", "told"),
     [
-        ("[2024-03-12 {}] ", ["* Yuzu waves", "*** Joins: carl (~c@host)"]),
-        ("2024-03-12 {} ", ["-!- carl [~c@host] has joined #x", " * Yuzu waves"]),
-        ("{} ", ["-!- Robin was kicked from #x by Yuzu [spam: ads]"]),
+        ("[2024-03-12 {}] ", ["* Yuzu (~y@host) Quit (x: y)", "*** Joins: carl (~c@host)"]),
+        ("[2024-03-12T{}:00.000Z] ", ["⇐ carl quit (~c@host): x", "*** Topic: " + "x" * 500]),
+        ("2024-03-12 {} ", ["-!- carl [~c@host] has joined #x", "*\tYuzu has joined"]),
+        ("{} ", ["-!- Robin was kicked from #x by Yuzu [spam: ads]", "* carl waves"]),
+        ("2024-03-12 {}:00\t", ["-->\tcarl (~c@host) has joined #x", "--\tTopic for #x is: a"]),
     ],
 )
 def test_what_irc_tells_is_said_by_nobody(begins, told, tmp_path) -> None:
-    said = ["<@Yuzu> Hello", *told, "<Robin> Hi", "<Yuzu> Bye"]
+    said = ["<@Yuzu> Hello", *told, "<Robin> Hi", "<b|away> 30 people", "* Yuzu bows", "<Yuzu> Bye"]
+    if begins.endswith("\t"):
+        said = [text.replace("<", "").replace("> ", "\t").replace("* ", "*\t") for text in said]
+        said[1:3] = told
     lines = (begins.format(f"10:{n:02}") + text for n, text in enumerate(said))
     day, end = "--- Log opened Tue Mar 12 10:00:00 2024", "--- Day changed Wed Mar 13 2024"
     text = "\n".join([day, *lines, end] if begins == "{} " else lines)
     read = spoken(write(tmp_path / "c.log", text + "\n"))
-    assert [name for name, _, _ in read] == ["Yuzu", *("" for _ in told), "Robin", "Yuzu"]
-    assert [text for _, _, text in read[1:-2]] == [text.strip() for text in told]
+    assert [name for name, _, _ in read] == ["Yuzu", "", "", "Robin", "b|away", "Yuzu", "Yuzu"]
+    assert [text for _, _, text in read[1:3]] == [text.replace("\t", " ") for text in told]
     assert (read[0][1], read[-1][2]) == ("2024-03-12 10:00", "Bye")
+    assert [text for _, _, text in read[4:6]] == ["30 people", "*bows*"]
+
+
+@each(
+    ("say", "told", "more"),
+    [
+        ("({at}:00 AM) {who}: {text}", "({at}:00 AM) The topic for #x is: a: b", "\n(10:30) tea"),
+        (
+            "2024년 3월 12일 오전 {at}, {who} : {text}",
+            "2024년 3월 12일 오전 {at}: 칼님이 나갔습니다.",
+            "",
+        ),
+        ("{at}:00 {who}: {text}", "{at}:00 carl has joined", "\n10:30 tea"),
+        ("{who} ({at}): {text}", "({at}) carl left", "\n* tea"),
+        (
+            "{who} — 12/03/2024 {at} AM\n{text}",
+            "carl just slid into the server. — 12/03/2024 {at} AM",
+            "",
+        ),
+        ("**[2024-03-12 {at}] {who}:** {text}", "[2024-03-12 {at}] carl left", "\n[10:30] tea"),
+    ],
+)
+def test_a_line_with_a_time_like_a_messages_and_no_speaker_is_a_notice(
+    say, told, more, tmp_path
+) -> None:
+    lines = [
+        say.format(at="10:04", who="Robin", text=f"Hi{more}"),
+        told.format(at="10:05"),
+        say.format(at="10:06", who="Yuzu", text="Ho"),
+    ]
+    read = spoken(
+        write(tmp_path / "c 2024-03-12.txt", "\n".join(lines)),
+        Reading(READING.cast, UTC, dates="dmy"),
+    )
+    assert [(name, at[-5:]) for name, at, _ in read] == [
+        ("Robin", "10:04"),
+        ("", "10:05"),
+        ("Yuzu", "10:06"),
+    ]
+    assert (read[0][2], read[2][2]) == (f"Hi{more}", "Ho")
 
 
 def test_the_name_of_the_file_tells_the_day(tmp_path) -> None:
