@@ -335,10 +335,10 @@ def _window_of(settings: SlotSettings, base_url: str, model: str) -> tuple[int, 
 
 def _default_limit(preset: Preset, model: str, thinking: str, context_tokens: int) -> int:
     """Return the default for `max_tokens`, which is larger for a model that thinks."""
-    if thinking in {"", "none"} and not (not thinking and _THINKERS.search(model)):
-        return preset.max_tokens
     room = context_tokens // 2  # the prompt needs the rest
-    return max(min(preset.max_tokens + _THINKING_TOKENS, room), preset.max_tokens)
+    if thinking in {"", "none"} and not (not thinking and _THINKERS.search(model)):
+        return min(preset.max_tokens, room)
+    return min(preset.max_tokens + _THINKING_TOKENS, room)
 
 
 def check_usable(slot: ResolvedSlot) -> None:
@@ -361,11 +361,14 @@ def check_usable(slot: ResolvedSlot) -> None:
             hint=f"Set the environment variable {slot.api_key_env}, or write it into "
             f"{str(environment.keys_file())!r} (a file that only you may read).",
         )
+    is_told = slot.context_source == "server"
     if slot.max_tokens >= slot.context_tokens:
         raise ConfigError(
             f"max_tokens = {slot.max_tokens} leaves no room for a prompt in "
             f"context_tokens = {slot.context_tokens}",
-            hint="Run `familiar config set llm.max_tokens 0` for the preset's default.",
+            hint="`familiar config set llm.max_tokens 0` lets the window decide"
+            + ("; `familiar doctor` asks the server again" if is_told else "")
+            + "; `familiar config set llm.context_tokens N` sets it.",
         )
 
 

@@ -183,6 +183,13 @@ def _settings(tmp_path, text: str) -> LLMSettings:
 
 
 @each("slot", SLOTS)
+@each("model", ["m", "gpt-5"])
+def test_the_default_limit_leaves_room_for_a_prompt_in_any_window(model) -> None:
+    slot = resolve_slot(LLMSettings(preset="ollama", model=model, context_tokens=300))
+    assert slot.max_tokens == 150
+    check_usable(slot)
+
+
 @each("main", ["", "max_tokens = 300\n", "temperature = 1.1\n", "context_tokens = 32000\n"])
 def test_naming_a_model_changes_the_model_and_nothing_else(tmp_path, slot, main) -> None:
     text = f'[llm]\npreset = "custom"\nmodel = "big"\n{main}'
