@@ -132,6 +132,21 @@ def test_other_programs_read_what_is_in_it(mira, tmp_path) -> None:
     assert "channel `dm`, private" in page
 
 
+def test_what_was_withdrawn_is_left_out_and_that_is_told(mira, tmp_path) -> None:
+    for channel in ("g", "h"):
+        for words in ("one", "two"):
+            assert run("hear", words, "--channel", channel).exit_code == 0
+    last = data("hear", "three", "--channel", "g")["turn"]
+    assert run("history", "withdraw", str(last)).exit_code == 0
+    assert run("channel", "withdraw", "h").exit_code == 0
+    (one,) = data("export", str(tmp_path / "all"))["familiars"]
+    assert "h" not in one["chats"]
+    told = " ".join(one["warnings"])
+    assert "the channel h is withdrawn" in told
+    assert f"1 withdrawn turn left out ({last})" in told
+    assert data("export", str(tmp_path / "some"), "--public")["familiars"][0]["warnings"] == []
+
+
 def test_a_public_export_holds_nothing_private(mira, tmp_path) -> None:
     out = tmp_path / "out"
     for name, text in (("Empty deed", b""), ("Blank deed", b" \n")):  # names are content, too

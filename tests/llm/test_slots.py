@@ -176,13 +176,6 @@ def test_a_reply_that_fills_the_whole_context_is_refused() -> None:
         check_usable(slot)
 
 
-def _settings(tmp_path, text: str) -> LLMSettings:
-    path = tmp_path / "character.toml"
-    path.write_text(text, encoding="utf-8")
-    return load_config(path).llm
-
-
-@each("slot", SLOTS)
 @each("model", ["m", "gpt-5"])
 def test_the_default_limit_leaves_room_for_a_prompt_in_any_window(model) -> None:
     slot = resolve_slot(LLMSettings(preset="ollama", model=model, context_tokens=300))
@@ -190,6 +183,13 @@ def test_the_default_limit_leaves_room_for_a_prompt_in_any_window(model) -> None
     check_usable(slot)
 
 
+def _settings(tmp_path, text: str) -> LLMSettings:
+    path = tmp_path / "character.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_config(path).llm
+
+
+@each("slot", SLOTS)
 @each("main", ["", "max_tokens = 300\n", "temperature = 1.1\n", "context_tokens = 32000\n"])
 def test_naming_a_model_changes_the_model_and_nothing_else(tmp_path, slot, main) -> None:
     text = f'[llm]\npreset = "custom"\nmodel = "big"\n{main}'

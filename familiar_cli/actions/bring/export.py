@@ -18,7 +18,7 @@ from familiar_cli.base import errors, markdown
 from familiar_cli.base.config.home import find_familiar, list_familiars
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import patiently, read_plain
-from familiar_cli.base.text import counted, one_line
+from familiar_cli.base.text import counted, one_line, typed
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import Me
 from familiar_cli.base.who.visibility import OWNER, Viewer
@@ -34,12 +34,13 @@ from familiar_cli.imports.import_plan import EXPORT_MANIFEST, MEMORY_DIR
 from familiar_cli.imports.lorebook_shelf import shelved_books
 from familiar_cli.imports.memory_lists import build_memories, read_day, resolve_days
 from familiar_cli.store.history.attachments import DIRECTORY, picture_files, pictures_in
+from familiar_cli.store.history.marks import withdrawn_channels
 from familiar_cli.store.history.selection import TurnFilter, select_turns
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.layout import is_hidden, is_page, is_synced, scope_of_path
 from familiar_cli.store.memory.pages.facts import ended_on, heading_of
 from familiar_cli.store.memory.pages.items import bullet_items
-from familiar_cli.store.memory.pages.lines import normal_line, readable_text
+from familiar_cli.store.memory.pages.lines import normal_line, number_spans, readable_text
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 
 if TYPE_CHECKING:
@@ -65,14 +66,14 @@ In the directory of each familiar:
   that read character cards.
 - `lorebooks/*.json`: lorebooks, as SillyTavern's World Info or as `lorebook_v3`.
 - `chats/*.jsonl`: one conversation each, with swipes, for SillyTavern (*Import chat*).
-- `turns.jsonl`: every turn of every conversation with time and author, one JSON object per line;
+- `turns.jsonl`: every turn that stands, with time and author, one JSON object per line;
   its first line names the conversation that another branched off.
 - `memory/`: the memory as Markdown, for every editor; Obsidian opens it as a vault.
 
 `familiar import DIR` makes the same familiars from this directory on another machine.
 
-Not included: replies that were replaced (except swipes in `chats/`), the journal that
-`familiar memory undo` needs, records of what was sent to models, settings and keys.
+Not included: what was withdrawn, replies that were replaced (except swipes in `chats/`), the
+journal that `familiar memory undo` needs, records of what was sent to models, settings and keys.
 For a second machine with all of that, use `familiar sync`, or copy the familiar's own directory.
 """
 
@@ -213,8 +214,10 @@ def _export_familiar(home: Path, name: str, place: Path, *, public: bool) -> Fam
     with Familiar.load_from_disk(home, name, warnings.append) as familiar:
         viewer = familiar.privacy.program() if public else OWNER
         private, kinds = familiar.privacy.rules().private_channels, familiar.channels.kinds()
+        out = withdrawn_channels(familiar.history)
         there = [one.channel_id for one in familiar.history.channels()]
-        channels = [channel for channel in there if viewer.sees_channel(channel)]
+        channels = [name for name in there if viewer.sees_channel(name) and name not in out]
+        warnings += _withdrawn(familiar, out) if viewer.sees_everything else ()
         return FamiliarExport(
             name,
             familiar.config.name or name,
@@ -227,6 +230,20 @@ def _export_familiar(home: Path, name: str, place: Path, *, public: bool) -> Fam
             _export_memory(familiar, place / MEMORY_DIR, viewer, warnings),
             tuple(warnings),
         )
+
+
+def _withdrawn(familiar: Familiar, channels: Collection[str]) -> Iterator[str]:
+    """Say what was withdrawn, and is therefore not exported."""
+    for name in sorted(channels):
+        back = f"`familiar channel restore {typed(name)}`"
+        yield f"the channel {one_line(name)} is withdrawn, and left out; {back} brings it back"
+    sql = (
+        "SELECT turn_id FROM set_aside JOIN turns ON id = turn_id WHERE withdrawn AND "
+        "NOT superseded_by AND channel_id NOT IN (SELECT channel_id FROM channels_set_aside)"
+    )
+    if ids := [row[0] for row in familiar.history.rows(sql)]:
+        count, numbers = counted(len(ids), "withdrawn turn"), number_spans(ids)
+        yield f"{count} left out ({numbers}); `familiar history restore TURN` brings one back"
 
 
 def _export_card(familiar: Familiar, place: Path, warnings: list[str]) -> bool:
