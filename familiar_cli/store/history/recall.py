@@ -489,7 +489,7 @@ def recall(
             meaning = _Meaning(near.of(ids), near.share if own else 1.0)
             if has_words and isinstance(near, TokenNearness):
                 able = [i for i in ids if i not in leave_out]
-                passages = {i: places.within(TOKENS_REACH, i) for i in able}
+                passages = {i: places.within(TOKENS_REACH, i) for i in able if i in meaning.near}
                 meaning.by_tokens = near.by_tokens(
                     connection, passages, _speakers(connection, able), visible
                 )
@@ -704,7 +704,8 @@ def _by_words(
         best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
         return dict(best[:DEPTH])
     match, oldest, is_ranked = affordable_query(connection, target)
-    rank, order = ("-rank", "rank") if is_ranked else ("1.0", "rowid DESC")
+    # `ORDER BY rank` would take twice as long.
+    rank, order = ("-bm25(turns_fts)", "score DESC") if is_ranked else ("1.0", "rowid DESC")
     where, values = condition
     last = _last_turn(connection)
     # Rank before reading turns: a turn is a hundred times larger than its rank.
