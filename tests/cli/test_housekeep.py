@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.memory.pages.lines import citation_comment
 from familiar_cli.writing.housekeeping.run import TITLES
 from tests.support.server import ChatServer, Say
 from tests.support.terminals import on_terminal
@@ -208,3 +211,17 @@ def test_the_journal_and_the_plans_name_the_same_run(root) -> None:
     (commit,) = data("memory", "log", "--source", "housekeeping")["commits"]
     assert commit["run"]
     assert data("review", "show", plan)["run"] == commit["run"]
+
+
+def test_doctor_and_housekeeping_find_the_same_lines_of_withdrawn_turns() -> None:
+    root = live("ada")
+    assert run("hear", "I love herring", "--as", "discord:42", "--channel", "town").exit_code == 0
+    with Familiar(FamiliarPaths(root)) as familiar:
+        assert familiar.instance  # and an id, with which its turns are cited
+        cited = citation_comment(familiar.numbering.cite([1]))
+    assert ":" in cited
+    (root / "memory" / "notes.md").write_text(f"# Notes\n\n- Anna loves herring. {cited}\n")
+    assert run("history", "withdraw", "1").exit_code == 0
+    assert data("housekeep", "withdrawn")["findings"]
+    (told,) = [one for one in data("doctor")["checks"] if one["name"] == "withdrawn"]
+    assert (told["verdict"], "notes.md" in told["detail"]) == ("warn", True)

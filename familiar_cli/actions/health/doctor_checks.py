@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -19,11 +18,11 @@ from familiar_cli.base.config.schema import EMBEDDERS, CharacterConfig
 from familiar_cli.base.files import check_own, is_plain
 from familiar_cli.base.languages import ENGLISH, FIRST_TURNS, language_in
 from familiar_cli.base.text import counted, fold, one_line, shorten_list, typed
-from familiar_cli.base.times.clock import elapsed_s, iso, now, parse_iso
+from familiar_cli.base.times.clock import elapsed_s, iso, parse_iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.forgetting import orders_of
-from familiar_cli.store.history.marks import marked_count, removed_turns
+from familiar_cli.store.history.marks import marked_count
 from familiar_cli.store.history.schema import find_damage, foreign_objects
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.journal.edits import Edits, refused_files
@@ -366,20 +365,23 @@ def forgetting(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether memory is based on turns that were replaced or withdrawn."""
-    from familiar_cli.writing.housekeeping.lines import Options
-    from familiar_cli.writing.housekeeping.run import look_through
+    from familiar_cli.actions.memory.housekeep import check_memory
 
     if not is_plain(target.paths.history):
         return
-    with closing(HistoryStore(target.paths.history)) as store:
-        if not marked_count(store):
+    with Familiar(target.paths) as familiar:
+        if not marked_count(familiar.history):
             return
-        options = Options(now().date(), fallen=partial(removed_turns, store))
-        found = look_through(MemoryStore(target.paths.memory), options, ["withdrawn"]).findings
-    if not found:
+        looked = check_memory(familiar, ["withdrawn"])
+    if looked.skipped:
+        left = shorten_list([one.rel_path for one in looked.skipped], MOST_NAMED)
+        mend = "Run `familiar housekeep withdrawn`: it says why."
+        yield warn(f"not compared with turns that were replaced or withdrawn: {left}", mend)
+    elif not looked.findings:
         yield ok("no memory is based on a turn that was replaced or withdrawn")
+    if not looked.findings:
         return
-    files = shorten_list([rel_path for finding in found for rel_path in finding.paths], MOST_NAMED)
+    files = shorten_list([path for found in looked.findings for path in found.paths], MOST_NAMED)
     mend = "Run `familiar housekeep withdrawn --propose`."
     yield warn(f"memory cites turns that were replaced or withdrawn: {files}", mend)
 

@@ -27,6 +27,7 @@ from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.writing.housekeeping.lines import Finding, Options, quotes_private
 from familiar_cli.writing.housekeeping.run import (
     REPLY_TOKENS,
+    CheckResults,
     Judgement,
     judge_findings,
     look_through,
@@ -124,19 +125,7 @@ async def tidy_up(
         NotFoundError: No such check.
         FamiliarError: The memory cannot be used.
     """
-    past = _Past(familiar)
-    options = Options(
-        today=now().astimezone(familiar.zone).date(),
-        max_file_bytes=familiar.config.memory.max_file_bytes,
-        day_of_turn=past.day_of,
-        fallen=past.fallen,
-        numbering=past.numbering(),
-        doubles=past.doubles,
-        phrases=past.phrases(),
-    )
-    looked = await in_thread(
-        lambda: look_through(familiar.memory, options, names, since=since, on_step=on_step)
-    )
+    looked = await in_thread(lambda: check_memory(familiar, names, since=since, on_step=on_step))
     run = new_run_id()
     judged: dict[int, Judgement] = {}
     problem = None
@@ -152,10 +141,31 @@ async def tidy_up(
         plan_id = repair.id if repair and repair.id in waiting else None
         rejected = repair is not None and plans.is_rejected(repair.id, repair.grounds)
         items.append(FindingWithPlan(finding, plan_id, rejected, judged.get(number)))
-    skipped = (*looked.skipped, *past.skipped)
     return HousekeepingResult(
-        tuple(items), looked.checks, looked.files, tuple(new), skipped, problem
+        tuple(items), looked.checks, looked.files, tuple(new), looked.skipped, problem
     )
+
+
+def check_memory(
+    familiar: Familiar,
+    names: Sequence[str] = (),
+    *,
+    since: datetime | None = None,
+    on_step: Callable[[str, int], None] = lambda _step, _done: None,
+) -> CheckResults:
+    """Run the checks with `names`, or all, on a familiar's memory."""
+    past = _Past(familiar)
+    options = Options(
+        today=now().astimezone(familiar.zone).date(),
+        max_file_bytes=familiar.config.memory.max_file_bytes,
+        day_of_turn=past.day_of,
+        fallen=past.fallen,
+        numbering=past.numbering(),
+        doubles=past.doubles,
+        phrases=past.phrases(),
+    )
+    looked = look_through(familiar.memory, options, names, since=since, on_step=on_step)
+    return replace(looked, skipped=(*looked.skipped, *past.skipped))
 
 
 class _Past:
