@@ -73,7 +73,7 @@ _Encode: TypeAlias = Callable[[Iterable[Any]], list[bytes]]
 
 
 def _encode_quickly(values: Iterable[Any]) -> list[bytes]:
-    return _ENCODER.encode_lines(values).splitlines()
+    return _ENCODER.encode_lines(values).split(b"\n")[:-1]
 
 
 def _encode_any(values: Iterable[Any]) -> list[bytes]:
@@ -147,10 +147,8 @@ def _prompt_record(trace: Trace) -> dict[str, Any]:
     """Return the keys of `_PROMPT` as plain values that hold no text twice."""
     messages: list[Any] = msgspec.to_builtins([*trace.messages])
     is_sent = trace.request is not None and _messages_in(trace.request.body) == messages
-    place = _TextPlaces([message["content"] for message in messages])
     pieces = [_to_plain(piece) for piece in trace.contributions]
-    for piece in pieces:
-        piece["text"] = place.of(piece["text"])
+    _point_into_messages(pieces, [message["content"] for message in messages])
     record = {"contributions": pieces, "messages": None if is_sent else messages}
     return record | trace.to_json(("request",))
 
@@ -164,20 +162,17 @@ def _messages_in(body: bytes) -> list[Any] | None:
     return messages if isinstance(messages, list) else None
 
 
-class _TextPlaces:
-    """Finds texts in the contents of messages."""
-
-    def __init__(self, contents: Sequence[str]) -> None:
-        self._whole = "\0".join(contents)
-        self._starts = list(accumulate((len(content) + 1 for content in contents), initial=0))
-
-    def of(self, text: str) -> str | dict[str, int]:
-        """Return the first place of a text, or the text if it is short or not there."""
-        at = -1 if len(text) <= _SHORT_CHARS or "\0" in text else self._whole.find(text)
-        if at < 0:
-            return text
-        number = bisect_right(self._starts, at) - 1
-        return {"message": number, "start": at - self._starts[number], "chars": len(text)}
+def _point_into_messages(pieces: Sequence[dict[str, Any]], contents: Sequence[str]) -> None:
+    """Replace texts by their first place in the messages, unless they are short or not there."""
+    whole = "\0".join(contents)
+    starts = list(accumulate([len(content) + 1 for content in contents], initial=0))
+    for piece in pieces:
+        text = piece["text"]
+        at = -1 if len(text) <= _SHORT_CHARS or "\0" in text else whole.find(text)
+        if at >= 0:
+            number = bisect_right(starts, at) - 1
+            place = {"message": number, "start": at - starts[number], "chars": len(text)}
+            piece["text"] = place
 
 
 def _replace_texts(record: dict[str, Any]) -> object:

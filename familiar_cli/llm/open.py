@@ -50,23 +50,16 @@ def open_model(
     return LLMClient(slot, on_wait=on_wait)
 
 
-class _SlotInUse:
+class _SlotInUse(Struct):
     """A resolved slot, with what it was resolved from beside the settings."""
 
-    def __init__(self, settings: LLMSettings, name: str) -> None:
-        self._files = SettingsFiles()
-        for path in (environment.keys_file(), slots.windows_path(), slots.thinking_path()):
-            self._files.note(path)
-        self.slot = slots.resolve_slot(settings, name)
-        self._variables = self._read_variables()
+    slot: slots.ResolvedSlot
+    variables: list[str | None]
+    files: SettingsFiles
 
-    @property
-    def is_outdated(self) -> bool:
-        """Whether it must be resolved again."""
-        return self._variables != self._read_variables() or self._files.have_changed
 
-    def _read_variables(self) -> list[str | None]:
-        return [*map(os.environ.get, (*environment.OF_SLOTS, self.slot.api_key_env))]
+def _variables_of(slot: slots.ResolvedSlot) -> list[str | None]:
+    return [*map(os.environ.get, (*environment.OF_SLOTS, slot.api_key_env))]
 
 
 class SlotModels:
@@ -90,9 +83,15 @@ class SlotModels:
             ConfigError: The settings of the slot are invalid.
         """
         known = self._resolved.get(name)
-        if known is None or known.is_outdated:
-            known = self._resolved[name] = _SlotInUse(self._settings, name)
-        return known.slot
+        if known and known.variables == _variables_of(known.slot) and not known.files.have_changed:
+            return known.slot
+        files = SettingsFiles()
+        kept = (cache_dir() / slots.WINDOWS, cache_dir() / slots.THINKING)
+        for path in (environment.keys_file(), *kept):
+            files.note(path)
+        slot = slots.resolve_slot(self._settings, name)
+        self._resolved[name] = _SlotInUse(slot, _variables_of(slot), files)
+        return slot
 
     def open(
         self,

@@ -135,15 +135,22 @@ _LEAST: Final = 256
 _MOST: Final = 100_000_000
 
 
+WINDOWS: Final = "windows.json"
+"""The file in `cache_dir` with the context windows that servers reported."""
+
+THINKING: Final = "thinking.json"
+"""The file in `cache_dir` with the way each model was seen to think."""
+
+
 def known_window(base_url: str, model: str) -> int:
     """Return the context window that a server reported for a model; 0: none."""
-    said = read_object(windows_path()).get(_window_key(base_url, model), 0)
+    said = read_object(cache_dir() / WINDOWS).get(_window_key(base_url, model), 0)
     return said if is_window(said) else 0
 
 
 def keep_window(base_url: str, model: str, tokens: int) -> None:
     """Store the window reported for a model. Write errors are ignored, as it can be asked again."""
-    _keep_known(windows_path(), _window_key(base_url, model), tokens)
+    _keep_known(cache_dir() / WINDOWS, _window_key(base_url, model), tokens)
 
 
 def _keep_known(path: Path, key: str, value: object) -> None:
@@ -165,28 +172,18 @@ _THINKERS: Final = re.compile(
 
 def known_thinking(base_url: str, model: str) -> str:
     """Return the way a model thinks: `none`, `marked`, `begins inside`, or empty if unknown."""
-    said = read_object(thinking_path()).get(_window_key(base_url, model))
+    said = read_object(cache_dir() / THINKING).get(_window_key(base_url, model))
     return said if isinstance(said, str) else ""
 
 
 def keep_thinking(base_url: str, model: str, kind: str) -> None:
     """Store how a model was seen to think. Write errors are ignored, as it can be seen again."""
-    _keep_known(thinking_path(), _window_key(base_url, model), kind)
+    _keep_known(cache_dir() / THINKING, _window_key(base_url, model), kind)
 
 
 def is_window(value: object) -> bool:
     """Tell whether a value is a plausible number of tokens."""
     return isinstance(value, int) and not isinstance(value, bool) and _LEAST <= value <= _MOST
-
-
-def windows_path() -> Path:
-    """Return the file of context windows that servers reported."""
-    return cache_dir() / "windows.json"
-
-
-def thinking_path() -> Path:
-    """Return the file of how models think."""
-    return cache_dir() / "thinking.json"
 
 
 def _window_key(base_url: str, model: str) -> str:

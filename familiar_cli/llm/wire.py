@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from familiar_cli import __version__
 from familiar_cli.base import errors
@@ -413,6 +413,7 @@ class _LoopClient(Struct):
 
     client: httpx.AsyncClient
     holder: AsyncGenerator[None]
+    urls: dict[str, httpx.URL] = field(default_factory=dict)
 
 
 class Connections:
@@ -433,9 +434,19 @@ class Connections:
         Raises:
             FailedError: The exchange failed, here or while reading the body.
         """
+        import httpx  # noqa: PLC0415
+
+        headers = {"Accept": accept, "Accept-Encoding": "identity", "Connection": "keep-alive"}
+        headers["User-Agent"] = f"familiar/{__version__}"
+        if body:
+            headers["Content-Type"] = "application/json"
+        if slot.api_key:
+            headers["Authorization"] = f"Bearer {slot.api_key}"
         try:
-            client = (await self._open(slot, url)).client
-            response = await _send(client, _make_request(slot, method, url, accept, body))
+            held = await self._open(slot, url)
+            where = held.urls[url] = held.urls.get(url) or httpx.URL(url)
+            request = httpx.Request(method, where, content=body or None, headers=headers)
+            response = await _send(held.client, request)
             try:
                 yield response
             finally:
@@ -463,27 +474,6 @@ class Connections:
             held = self._held[loop] = _LoopClient(client, _close_at_end(client))
             await anext(held.holder)
         return held
-
-
-def _make_request(
-    slot: ResolvedSlot, method: str, url: str, accept: str, body: bytes
-) -> httpx.Request:
-    import httpx  # noqa: PLC0415
-
-    headers = {"Accept": accept, "Accept-Encoding": "identity", "Connection": "keep-alive"}
-    headers["User-Agent"] = f"familiar/{__version__}"
-    if body:
-        headers["Content-Type"] = "application/json"
-    if slot.api_key:
-        headers["Authorization"] = f"Bearer {slot.api_key}"
-    return httpx.Request(method, _parse_url(url), headers=headers, content=body or None)
-
-
-@lru_cache(maxsize=16)  # those of the models in use
-def _parse_url(url: str) -> httpx.URL:
-    import httpx  # noqa: PLC0415
-
-    return httpx.URL(url)
 
 
 async def _close_at_end(client: httpx.AsyncClient) -> AsyncGenerator[None]:

@@ -12,6 +12,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.base.files import is_plain, write_hint
@@ -112,16 +114,23 @@ class HistoryFile:
 
         Only for modules of `history`; others get turns and summaries, never SQL.
         """
-        return _Use(self, create=create)
+        return _Use(self, create)
 
     def begin_use(self, *, create: bool) -> sqlite3.Connection:
         """Return the connection, which is this thread's until `end_use`."""
         self._lock.acquire()
         try:
-            connection = self._opened(create=create)
+            if self._connection is None and (create or self.path.exists()):
+                open_it = open_to_write if create else open_to_read
+                self._connection = open_it(self.path, self._busy_timeout_s)
+                self._is_fixed = bool(_read_mark(self._connection, "query_only"))
+            if self._connection is None and self._empty is None:
+                self._empty = empty_history()
         except BaseException:
             self._lock.release()
             raise
+        connection = self._connection or self._empty
+        assert connection is not None
         self._uses += 1
         return connection
 
@@ -133,17 +142,6 @@ class HistoryFile:
                 self.close()
         finally:
             self._lock.release()
-
-    def _opened(self, *, create: bool) -> sqlite3.Connection:
-        if self._connection is None and (create or self.path.exists()):
-            open_it = open_to_write if create else open_to_read
-            self._connection = open_it(self.path, self._busy_timeout_s)
-            self._is_fixed = bool(_read_mark(self._connection, "query_only"))
-        if self._connection is not None:
-            return self._connection
-        if self._empty is None:
-            self._empty = empty_history()
-        return self._empty
 
     def known(self, connection: sqlite3.Connection) -> dict[object, Any]:
         """Return what was read since the last change by anybody; whoever reads it adds to it.
@@ -176,26 +174,23 @@ class HistoryFile:
             return connection.execute(sql, values).fetchall()
 
 
-class _Use:
+class _Use(Struct):
     """The use of a history's connection, as a context; a class, which enters faster."""
 
-    __slots__ = ("_create", "_file")
-
-    def __init__(self, file: HistoryFile, *, create: bool) -> None:
-        self._file = file
-        self._create = create
+    file: HistoryFile
+    create: bool
 
     def __enter__(self) -> sqlite3.Connection:
         try:
-            return self._file.begin_use(create=self._create)
+            return self.file.begin_use(create=self.create)
         except Exception as error:
-            _raise_ours(error, self._file.path)
+            _raise_ours(error, self.file.path)
             raise
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self._file.end_use()
+        self.file.end_use()
         if error is not None:
-            _raise_ours(error, self._file.path)
+            _raise_ours(error, self.file.path)
 
 
 def count_unsummarised(path: Path) -> int:
