@@ -191,7 +191,7 @@ class EmbeddingIndex:
         """
         if not self.store.root.is_dir():
             return RefreshResult()
-        return self.use(lambda connection: self.refresh_by(connection, progress, within_s))
+        return self.use(lambda connection: self.refresh_by(connection, progress, within_s)[0])
 
     def touch(self, rel_paths: Iterable[str]) -> None:
         """Re-index only the files that were just changed.
@@ -324,30 +324,32 @@ class EmbeddingIndex:
         progress: Progress | None,
         within_s: float | None,
         viewer: Viewer | None = None,
-    ) -> RefreshResult:
-        """Like `refresh`, with an open connection; a viewer of everything needs no new split."""
+    ) -> tuple[RefreshResult, dict[str, FileStamp]]:
+        """Like `refresh`, with an open connection; return the unread files, too.
+
+        A viewer of everything needs no new split.
+        """
         until_s = inf if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
         read_until_s = inf if within_s and _is_little(seen.suspects.values()) else until_s
-        changed, unread = [], 0
+        changed, left = [], dict(sorted(seen.suspects.items()))
         is_split = bool(seen.suspects) or viewer is None or not viewer.sees_everything
         split = self._split() if is_split else Split()
-        for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
+        for rel_path in tuple(left):
             if stopwatch_s() >= read_until_s:
-                unread = len(seen.suspects) - number
                 break
-            if self._take_in(connection, rel_path, stamp, split):
+            if self._take_in(connection, rel_path, left.pop(rel_path), split):
                 changed.append(rel_path)
             if progress:
-                progress("files read", number + 1, len(seen.suspects))
+                progress("files read", len(seen.suspects) - len(left), len(seen.suspects))
         _take_out(connection, seen.gone)  # last: moved files keep their vectors
-        if not unread:
+        if not left:
             if is_split:
                 self._split_again(connection, split, until_s)
             scan.note_scan(connection, seen)
-        unchanged = seen.same + len(seen.suspects) - len(changed) - unread
-        why = _note_of_rebuild(connection)
-        return RefreshResult(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)
+        unchanged = seen.same + len(seen.suspects) - len(changed) - len(left)
+        why, new = _note_of_rebuild(connection), tuple(changed)
+        return RefreshResult(new, seen.gone, unchanged, why, len(left), seen.closed), left
 
     def _split(self) -> Split:
         rules = self._rules()
@@ -656,10 +658,9 @@ def _refresh_and_read(
     index: EmbeddingIndex, connection: sqlite3.Connection, refresh_s: float | None
 ) -> tuple[RefreshResult, dict[str, bool | None], set[str]]:
     """Update the index; return the pins that it knows, and the files that it has not read."""
-    fresh = index.refresh_by(connection, None, refresh_s)
+    fresh, left = index.refresh_by(connection, None, refresh_s)
     rows = connection.execute("SELECT rel_path, pinned FROM documents WHERE pinned IS NOT 0")
     known = {path: _UNKNOWN if pinned is None else True for path, pinned in rows}
-    left = scan.scan_root(index.store.root, connection).suspects if fresh.unread else ()
     return fresh, known, set(left)
 
 

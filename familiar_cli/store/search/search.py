@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import NotFoundError, UsageError
+from familiar_cli.base.files import FileStamp
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.text import counted
 from familiar_cli.base.times.clock import now, stopwatch_s, to_zone
@@ -18,7 +19,6 @@ from familiar_cli.store.memory.layout import told_path
 from familiar_cli.store.search import build, hits, rank
 from familiar_cli.store.search.hits import ShownHits
 from familiar_cli.store.search.rank import PieceParts, Pieces, parts_of_pieces, times_of_lines
-from familiar_cli.store.search.scan import scan_root
 from familiar_cli.store.search.schema import IndexUnusableError, read_meta
 from familiar_cli.store.search.types import EmbedderError, Method, SearchOptions, SearchResult
 from familiar_cli.store.search.weights import weights_for
@@ -113,9 +113,9 @@ def _answer_query(
     *,
     progress: Progress | None,
 ) -> SearchResult:
-    fresh = build.RefreshResult()
+    fresh, left = build.RefreshResult(), dict[str, FileStamp]()
     if options.refresh:
-        fresh = index.refresh_by(connection, progress, options.refresh_s, options.viewer)
+        fresh, left = index.refresh_by(connection, progress, options.refresh_s, options.viewer)
     if opened and opened.embedder and options.method != "lexical":
         index.embed_newest(connection, opened.embedder)
     # Paths and numbers of all files tell of private ones.
@@ -130,7 +130,7 @@ def _answer_query(
     answer = replace(answer, named=_named_paths(connection, options, named))
     if not fresh.unread or options.method == "dense":
         return replace(answer, unread=fresh.unread if options.viewer.is_owner else 0)
-    return _with_unindexed(index, connection, answer, options)
+    return _with_unindexed(index, connection, answer, options, left)
 
 
 def _with_unindexed(
@@ -138,9 +138,9 @@ def _with_unindexed(
     connection: sqlite3.Connection,
     result: SearchResult,
     options: SearchOptions,
+    suspects: Mapping[str, FileStamp],
 ) -> SearchResult:
     """Add the hits of files that are not indexed yet, found by reading as many as time allows."""
-    suspects = scan_root(index.store.root, connection).suspects
     files = [(path, stamp.mtime_ns) for path, stamp in suspects.items()]
     done = options.exclude | {hit.rel_path for hit in result.hits}  # an older version is indexed
     files = [one for one in files if one[0] not in done]
