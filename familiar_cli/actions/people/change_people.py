@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from itertools import groupby
 from types import MappingProxyType
@@ -17,11 +18,13 @@ from familiar_cli.base.markdown import body_start, split_lines, title_of
 from familiar_cli.base.text import bare_lines, one_line
 from familiar_cli.base.who.visibility import channel_scope, split_scope
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.history.tombstones import accounts_of
 from familiar_cli.store.memory.aliases import (
     Aliases,
     SharedName,
     aliases_of,
     main_account,
+    main_slug,
     names_of,
     stub_page,
     with_alias,
@@ -143,7 +146,15 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
 
     with _find_person(familiar, other) as (names, slug):
         memory, titles, numbering = familiar.memory, _person_titles(familiar), familiar.numbering
-        draft = split_draft(memory, slug, said_by, familiar.phrases, titles, numbering=numbering)
+        accounts, main = accounts_of(familiar.history), main_slug(memory, slug)
+        theirs, ours = (
+            {name for a in accounts if a.slug == one for name in (a.username, a.display_name)}
+            for one in (slug, main)
+        )
+        said_as = [name for name in theirs - ours if name]
+        draft = split_draft(
+            memory, slug, said_by, familiar.phrases, titles, said_as=said_as, numbering=numbering
+        )
         message = f"split {slug}"
         return _carry_out(familiar, names, draft, slug, "", message=message, dry_run=dry_run)
 
@@ -313,6 +324,7 @@ def split_draft(
     phrases: Phrases = ENGLISH,
     titles: Mapping[str, str] = MappingProxyType({}),
     *,
+    said_as: Collection[str] = (),
     numbering: memory_lines.Numbering = memory_lines.PLAIN,
 ) -> PeopleDraft:
     """Draft giving `other` a file of their own again.
@@ -324,6 +336,7 @@ def split_draft(
         said_by: Returns the slug of a turn's author.
         phrases: Language of the heading of a new list of names.
         titles: Titles of people without a file who have spoken, by slug.
+        said_as: Names that `other` has used, and nobody else who is the same person.
         numbering: The mapping of citations to turns.
 
     Raises:
@@ -338,7 +351,7 @@ def split_draft(
             f"{other!r} has not been merged into anybody; nothing was changed",
             hint="`familiar people merge` merges two people.",
         )
-    ours = _person_text(draft, text)
+    ours = _with_own_title(_person_text(draft, text), (*names_of(theirs), *said_as), theirs)
     own = page_text.new_file(title_of(theirs) or other)
     for name in names_of(theirs):
         if name in aliases_of(theirs):
@@ -356,6 +369,21 @@ def split_draft(
     draft.put(people_path(text), ours)
     draft.put(people_path(other), own)
     return PeopleDraft(draft, moved)
+
+
+def _with_own_title(ours: str, names: Iterable[str], theirs: str) -> str:
+    """Return a page with the title that it had when it was merged, if it now has another's name.
+
+    Args:
+        names: The other's names.
+        theirs: The other's page, which has a link with the title from then.
+    """
+    title = title_of(ours)
+    label = re.search(r"\[(.+)\]\([^()]*\.md\)[^<\n]*<!-- same person as", theirs)
+    is_theirs = key_of(title) in map(key_of, names)
+    if not (is_theirs and label) or key_of(label[1]) == key_of(title):
+        return ours
+    return _without_alias(page_text.with_title(ours, title, label[1]), title)
 
 
 def rename_files(

@@ -129,6 +129,16 @@ def test_a_split_takes_back_what_only_the_other_said(two):
     assert main_slug(two.store, "discord-7") == "discord-7"
 
 
+def test_a_split_gives_back_the_title_that_the_other_name_replaced(two):
+    merge(two)
+    text = two.read(ANNAS).replace("# Anna\n", "# Bob\n", 1)
+    two.store.write_file(ANNAS, text.replace("## Aliases\n\n", "## Aliases\n\n- Bob\n", 1))
+    change = change_people.split_draft(two.store, "discord-7", said_by(two))
+    change_people.apply_draft(two.store, change, "split", dry_run=False)
+    assert two.read(ANNAS).startswith("# Anna\n")
+    assert "Bob\n" not in two.read(ANNAS)
+
+
 def test_merging_twice_or_with_oneself_is_refused(two):
     with pytest.raises(UsageError, match="already one person"):
         change_people.merge_files(two.store, "discord-42", "discord-42")
