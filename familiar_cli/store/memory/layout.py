@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import date
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
@@ -183,6 +184,7 @@ _MOST_FOLDER_CHARS: Final = 250  # of the 255 bytes that a name may have
 _UNKNOWN: Final = visibility.channel_scope("\0")  # no channel has this name
 
 
+@lru_cache(maxsize=512)
 def scope_folder(scope: str) -> str:
     """Return the folder of a private scope in each directory of periods; empty if public.
 
@@ -209,6 +211,7 @@ def _folder_letter(char: str) -> str:
     return "".join(f"%{byte:02x}" for byte in char.encode("utf-8", errors="surrogatepass"))
 
 
+@lru_cache(maxsize=2048)  # a prompt asks for the same pages many times
 def scope_of_path(rel_path: str) -> str:
     """Return the private scope of a session, a period or a digest; empty if public.
 
