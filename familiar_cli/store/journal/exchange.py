@@ -595,7 +595,7 @@ def _drop_empty(directory: str) -> None:
     for name in os.listdir(directory):
         if len(name) == 2:  # noqa: PLR2004  # git splits ids after two digits
             path = os.path.join(directory, name)
-            names = [one for one in os.listdir(path) if one.startswith("tmp_obj_")]
+            names = filter(git_objects.is_unfinished, os.listdir(path))
             remove_leftovers(os.path.join(path, one) for one in names)
             with suppress(OSError):
                 os.rmdir(path)

@@ -132,6 +132,11 @@ def object_id(kind: Kind, content: bytes) -> str:
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
+def is_unfinished(name: str) -> bool:
+    """Tell whether a file in the journal is half written, and not by a git that runs beside us."""
+    return bool(re.fullmatch(r"tmp_(?:pack_[0-9a-f]{12}(?:\.idx)?|obj_\d+[0-9a-f]{12})", name))
+
+
 class Objects:
     """All objects in `journal.git/objects`. Close it: packs stay open while reading.
 
@@ -308,9 +313,9 @@ class Objects:
         )
 
     def clear_leftovers(self) -> None:
-        """Remove half-written files left by a crash. The caller must hold the lock."""
+        """Remove our half-written files after a crash. The caller must hold the lock."""
         for name in _list_names(os.path.join(self.directory, "pack")):
-            if name.startswith("tmp") or name.endswith(".lock"):
+            if is_unfinished(name):
                 remove_leftovers([os.path.join(self.directory, "pack", name)])
 
     def forget_loose(self, id_: str) -> None:

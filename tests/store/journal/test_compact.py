@@ -117,10 +117,12 @@ def test_what_breaks_off_leaves_only_copies(grown, left) -> None:
     grown.check()
 
 
-def test_a_half_written_pack_of_a_crash_is_no_obstacle(grown) -> None:
-    pack = grown.root / "journal.git" / "objects" / "pack"
-    (pack / "tmp_pack_abc").write_bytes(b"half")
-    (pack / "pack-x.idx.lock").write_bytes(b"half")
+def test_a_half_written_pack_of_a_crash_goes_but_not_what_git_is_writing(grown) -> None:
+    objects = grown.root / "journal.git" / "objects"
+    own = ["pack/tmp_pack_0123456789ab", "pack/tmp_pack_0123456789ab.idx"]
+    gits = ["pack/tmp_pack_aB3xY9", "pack/multi-pack-index.lock", "tmp_obj_aB3xY9"]
+    for name in (*own, *gits):
+        (objects / name).write_bytes(b"half")
     grown.past.compact()
-    assert not list(pack.glob("tmp_*")) + list(pack.glob("*.lock"))
+    assert [(objects / name).exists() for name in (*own, *gits)] == [False] * 2 + [True] * 3
     grown.check()
