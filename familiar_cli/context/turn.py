@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.store import HistoryStore
 
 
-class Listener:
+class Listener(Struct):
     """Collects a streamed reply, and passes it on while anybody listens.
 
     Args:
@@ -49,19 +49,12 @@ class Listener:
         gone: Why nobody listens any more.
     """
 
-    def __init__(
-        self,
-        on_text: Callable[[str], None] | None,
-        keep: Callable[[str], None],
-        *,
-        waits: bool = False,
-    ) -> None:
-        self._on_text = on_text
-        self._keep = keep
-        self._pieces: list[str] = []
-        self._waits = waits
-        self._has_passed = False
-        self.gone: OSError | None = None
+    on_text: Callable[[str], None] | None
+    keep: Callable[[str], None]
+    waits: bool = False
+    _pieces: list[str] = field(default_factory=list)
+    _has_passed: bool = False
+    gone: OSError | None = None
 
     @property
     def text(self) -> str:
@@ -71,8 +64,8 @@ class Listener:
     def __call__(self, piece: str) -> None:
         """Take one piece."""
         self._pieces.append(piece)
-        self._keep(piece)
-        if not self._waits:
+        self.keep(piece)
+        if not self.waits:
             self._pass_on(piece)
 
     def close(self, reply: str) -> None:
@@ -81,11 +74,11 @@ class Listener:
             self._pass_on(reply)
 
     def _pass_on(self, text: str) -> None:
-        if self._on_text is None or self.gone is not None:
+        if self.on_text is None or self.gone is not None:
             return
         self._has_passed = True
         try:
-            self._on_text(text)
+            self.on_text(text)
         except OSError as error:  # the pipe is closed; the reply is stored anyway
             self.gone = error
 

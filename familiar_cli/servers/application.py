@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -40,7 +41,7 @@ CONNECTION: Final = "familiar.connection"
 """The key in a request's state of what tells its connection from all others."""
 
 
-class McpEndpoints:
+class McpEndpoints(Struct):
     """ASGI application for `/mcp`; `/mcp/NAME` or `?familiar=NAME` selects a familiar.
 
     Args:
@@ -49,19 +50,12 @@ class McpEndpoints:
         embodiments: Whether embodiments may register.
     """
 
-    def __init__(
-        self,
-        pool: FamiliarPool[Familiar],
-        tell: Callable[[str], None],
-        *,
-        embodiments: bool = False,
-    ) -> None:
-        self._pool = pool
-        self._tell = tell
-        self._embodiments = embodiments
-        self._default = ""  # the familiar that requests without a name got last
-        self._open: dict[str, Endpoint] = {}
-        self._opening = asyncio.Lock()
+    pool: FamiliarPool[Familiar]
+    tell: Callable[[str], None]
+    embodiments: bool = False
+    _default: str = ""  # the familiar that requests without a name got last
+    _open: dict[str, Endpoint] = field(default_factory=dict)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request.
@@ -72,7 +66,7 @@ class McpEndpoints:
         """
         familiar = scope["path_params"].get("familiar")
         name = familiar or Request(scope).query_params.get("familiar")
-        endpoint = await self._endpoint(name, access_of(scope, self._pool.home))
+        endpoint = await self._endpoint(name, access_of(scope, self.pool.home))
         connection = scope.get("state", {}).get(CONNECTION, "")
         await endpoint(scope, receive, send, connection=connection)
 
@@ -95,8 +89,8 @@ class McpEndpoints:
 
                 self._open[paths.id] = Endpoint(
                     paths,
-                    self._pool,
-                    ServerOptions(client="http", embodiments=self._embodiments, tell=self._tell),
+                    self.pool,
+                    ServerOptions(client="http", embodiments=self.embodiments, tell=self.tell),
                 )
             return self._open[paths.id]
 
@@ -108,7 +102,7 @@ class McpEndpoints:
         Raises:
             UsageError: There are several, and none is chosen.
         """
-        home = self._pool.home
+        home = self.pool.home
         try:
             return find_familiar(home).id
         except UsageError as error:

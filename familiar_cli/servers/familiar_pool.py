@@ -40,7 +40,7 @@ class _Entry(Struct, Generic[T]):
     turn: threading.Lock = field(default_factory=threading.Lock)
 
 
-class FamiliarPool(Generic[T]):
+class FamiliarPool(Struct, Generic[T]):
     """A pool that opens each familiar of a home once, for event-loop tasks and for threads.
 
     After a change of settings, the next user gets a newly opened familiar; the old one is closed by
@@ -53,20 +53,12 @@ class FamiliarPool(Generic[T]):
         on_leave: Called with a familiar's id after each use.
     """
 
-    def __init__(
-        self,
-        home: Path,
-        build: Callable[[FamiliarPaths], T],
-        *,
-        most_open: int = MOST_OPEN,
-        on_leave: Callable[[str], None] | None = None,
-    ) -> None:
-        self.home = home
-        self._build = build
-        self._most_open = most_open
-        self._on_leave = on_leave
-        self._lock = threading.Lock()
-        self._entries: dict[str, _Entry[T]] = {}  # least recently used first
+    home: Path
+    build: Callable[[FamiliarPaths], T]
+    most_open: int = MOST_OPEN
+    on_leave: Callable[[str], None] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _entries: dict[str, _Entry[T]] = field(default_factory=dict)  # least recently used first
 
     def __len__(self) -> int:
         """Count the open familiars."""
@@ -104,7 +96,7 @@ class FamiliarPool(Generic[T]):
             NotFoundError, UsageError: As `lease`.
         """
         if alone:
-            item = self._build(find_familiar(self.home, name))
+            item = self.build(find_familiar(self.home, name))
             try:
                 yield item
             finally:
@@ -137,7 +129,7 @@ class FamiliarPool(Generic[T]):
             entry, retired = self._entries.pop(paths.id, None), []
             if entry is None or entry.item.is_outdated:
                 try:
-                    new = _Entry(paths.id, self._build(paths))
+                    new = _Entry(paths.id, self.build(paths))
                 except BaseException:
                     if entry:
                         self._entries[paths.id] = entry
@@ -152,8 +144,8 @@ class FamiliarPool(Generic[T]):
 
     def _leave(self, entry: _Entry[T]) -> list[T]:
         """Remove a user from an entry; list entries to close."""
-        if self._on_leave:
-            self._on_leave(entry.familiar_id)
+        if self.on_leave:
+            self.on_leave(entry.familiar_id)
         with self._lock:
             entry.users -= 1
             left = [entry.item] if entry.is_retired and not entry.users else []
@@ -162,7 +154,7 @@ class FamiliarPool(Generic[T]):
     def _retire_unused(self) -> list[T]:
         """Remove the least recently used idle familiars beyond the limit."""
         unused = [name for name, entry in self._entries.items() if not entry.users]
-        extra = unused[: max(len(self._entries) - self._most_open, 0)]
+        extra = unused[: max(len(self._entries) - self.most_open, 0)]
         return [self._entries.pop(name).item for name in extra]
 
 

@@ -210,7 +210,7 @@ def begin_from(
     return instance
 
 
-class _FirstFetch:
+class _FirstFetch(Struct):
     """Fetches all branches of a familiar into an empty journal, in one connection if all are well.
 
     Raises:
@@ -219,19 +219,16 @@ class _FirstFetch:
         RemoteDamagedError: No memory can be fetched.
     """
 
-    def __init__(
-        self, transport: remotes.Transport, exchange: JournalExchange, tell: Callable[[str], None]
-    ) -> None:
-        self._transport = transport
-        self._exchange = exchange
-        self._tell = tell
-        self._refs: dict[str, str] = {}
+    transport: remotes.Transport
+    exchange: JournalExchange
+    tell: Callable[[str], None]
+    _refs: dict[str, str] = field(default_factory=dict)
 
     def fetch(self) -> dict[str, str]:
         """Return the branches that were fetched; others are reported."""
         outdated = set[str]()
-        with suppress(errors.RemoteDamagedError), self._exchange.incoming() as incoming:
-            self._transport.fetch_chosen(self._choose, incoming)
+        with suppress(errors.RemoteDamagedError), self.exchange.incoming() as incoming:
+            self.transport.fetch_chosen(self._choose, incoming)
             outdated = self._outdated(_orders(incoming, self._refs))
             if not outdated:
                 self._accept(incoming, self._refs)
@@ -242,7 +239,7 @@ class _FirstFetch:
         self._refs = remotes.refs_of_familiars(refs)
         if not remotes.heads_in(self._refs):
             raise errors.NotFoundError(
-                f"The remote {self._transport.address!r} holds no memory yet",
+                f"The remote {self.transport.address!r} holds no memory yet",
                 hint="Run `familiar sync` on the first machine, then try again.",
             )
         return set(self._refs.values())
@@ -252,28 +249,28 @@ class _FirstFetch:
         if not outdated:
             result: dict[str, set[str]] = {}
             for ref, id_ in sorted(self._refs.items()):
-                with suppress(errors.RemoteDamagedError), self._exchange.incoming() as incoming:
-                    self._transport.fetch([id_], [], incoming)
+                with suppress(errors.RemoteDamagedError), self.exchange.incoming() as incoming:
+                    self.transport.fetch([id_], [], incoming)
                     result |= _orders(incoming, {ref: id_})
             outdated = self._outdated(result)
         taken = dict[str, str]()
         problem = (
-            f"No branch with a memory at {self._transport.address!r} can be used: their machines "
+            f"No branch with a memory at {self.transport.address!r} can be used: their machines "
             "must forget a person first"
         )
         for ref, id_ in sorted(self._refs.items()):
             if ref in outdated:
                 continue
             try:
-                with self._exchange.incoming() as incoming:
-                    self._transport.fetch([id_], [*taken.values()], incoming)
+                with self.exchange.incoming() as incoming:
+                    self.transport.fetch([id_], [*taken.values()], incoming)
                     self._accept(incoming, {**taken, ref: id_})
             except errors.RemoteDamagedError as error:
                 name = ref.removeprefix("refs/heads/")
                 problem = (
-                    f"The branch {name!r} at {self._transport.address!r} was not taken: {error}"
+                    f"The branch {name!r} at {self.transport.address!r} was not taken: {error}"
                 )
-                self._tell(problem)
+                self.tell(problem)
             else:
                 taken[ref] = id_
         if not remotes.heads_in(taken):
@@ -291,16 +288,14 @@ class _FirstFetch:
         outdated = {ref for ref, orders in result.items() if every - orders}
         for ref in sorted(outdated):
             name = ref.removeprefix("refs/heads/")
-            self._tell(
-                f"The branch {name!r} was not merged: its machine must forget a person first"
-            )
+            self.tell(f"The branch {name!r} was not merged: its machine must forget a person first")
         return outdated
 
     def _accept(self, incoming: IncomingObjects, refs: Mapping[str, str]) -> None:
         read = cache(incoming.read)
         if len({first_commit(read, head) for head in remotes.heads_in(refs).values()}) > 1:
             raise errors.RefusedError(
-                f"The remote {self._transport.address!r} holds more than one familiar;"
+                f"The remote {self.transport.address!r} holds more than one familiar;"
                 " nothing was changed",
                 hint="Give each familiar a remote of its own.",
             )

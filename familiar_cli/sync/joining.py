@@ -155,23 +155,22 @@ def merge_heads(heads: Collection[str], past: JournalPast) -> files.MergedTree:
     return _VersionMerger(past).of(heads)
 
 
-class _VersionMerger:
+class _VersionMerger(Struct):
     """Merges, caching each set of versions."""
 
-    def __init__(self, past: JournalPast) -> None:
-        self._past = past
-        self._made: dict[tuple[str, ...], files.MergedTree] = {}
-        self._blobs: dict[str, bytes] = {}
-        self._parents: dict[str, Sequence[str]] = {}
+    past: JournalPast
+    _made: dict[tuple[str, ...], files.MergedTree] = field(default_factory=dict)
+    _blobs: dict[str, bytes] = field(default_factory=dict)
+    _parents: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def of(self, heads: Iterable[str]) -> files.MergedTree:
         """Merge `heads`."""
         whole = newest_commits(self.parents, heads)
         if len(whole) == 1:
-            return files.MergedTree(self._past.tree(whole[0]))
+            return files.MergedTree(self.past.tree(whole[0]))
         recorded = self._choose_version(whole)
         if recorded:
-            return files.MergedTree(self._past.tree(recorded))
+            return files.MergedTree(self.past.tree(recorded))
         parts = tuple(sorted(self._newest_versions(whole), key=self._place))
         if parts not in self._made:
             self._made[parts] = self._fold(parts)
@@ -180,26 +179,24 @@ class _VersionMerger:
     def parents(self, commit: str) -> Sequence[str]:
         """Return a version's parents; if a merge equals one of them, only that one."""
         if commit not in self._parents:
-            above: Sequence[str] = self._past.parents(commit)
+            above: Sequence[str] = self.past.parents(commit)
             if len(above) > 1:
-                own = self._past.tree_id(commit)
-                above = [one for one in sorted(above) if self._past.tree_id(one) == own][
-                    :1
-                ] or above
+                own = self.past.tree_id(commit)
+                above = [one for one in sorted(above) if self.past.tree_id(one) == own][:1] or above
             self._parents[commit] = above
         return self._parents[commit]
 
     def _place(self, commit: str) -> tuple[str, str]:
-        return self._past.instance(commit), commit
+        return self.past.instance(commit), commit
 
     def _choose_version(self, heads: Sequence[str]) -> str | None:
         """Choose one of several versions that merge the same, by content."""
-        if len({self._past.tree_id(head) for head in heads}) == 1:
+        if len({self.past.tree_id(head) for head in heads}) == 1:
             return heads[0]
         walk = AncestryWalk(self.parents, [[head] for head in heads])
         if not all(self._only_merges(commit) for commit in walk.apart()):
             return None
-        return min(heads, key=lambda head: (self._past.tree_id(head), head))
+        return min(heads, key=lambda head: (self.past.tree_id(head), head))
 
     def _only_merges(self, commit: str) -> bool:
         """Tell whether a version has no content of its own.
@@ -207,9 +204,9 @@ class _VersionMerger:
         Merges made by a person with git may have resolved something by hand.
         """
         above = self.parents(commit)
-        if len(above) > 1 and self._past.source(commit) == SYNC:
+        if len(above) > 1 and self.past.source(commit) == SYNC:
             return True
-        return [self._past.tree_id(one) for one in above] == [self._past.tree_id(commit)]
+        return [self.past.tree_id(one) for one in above] == [self.past.tree_id(commit)]
 
     def _newest_versions(self, heads: Sequence[str]) -> list[str]:
         """Return the newest versions with content of their own, where the heads differ."""
@@ -226,7 +223,7 @@ class _VersionMerger:
         return newest_commits(self.parents, items)
 
     def _fold(self, parts: Sequence[str]) -> files.MergedTree:
-        made = files.MergedTree(self._past.tree(parts[0]))
+        made = files.MergedTree(self.past.tree(parts[0]))
         steps: list[files.MergedTree] = []
         for at, commit in enumerate(parts[1:], start=1):
             made = self._one_more(made, parts[:at], commit)
@@ -246,8 +243,8 @@ class _VersionMerger:
         walk = AncestryWalk(self.parents, [merged, [commit]])
         result = files.merge_trees(
             base,
-            files.Side(made.files, self._past.instance(merged[0]), self._hands(walk, 0)),
-            files.Side(self._past.tree(commit), self._past.instance(commit), self._hands(walk, 1)),
+            files.Side(made.files, self.past.instance(merged[0]), self._hands(walk, 0)),
+            files.Side(self.past.tree(commit), self.past.instance(commit), self._hands(walk, 1)),
             self._read,
         )
         self._blobs.update(result.blobs)
@@ -262,18 +259,18 @@ class _VersionMerger:
             own = (
                 commit
                 for commit in walk.only(at)
-                if len(self._past.parents(commit)) <= 1 or self._past.source(commit) != SYNC
+                if len(self.past.parents(commit)) <= 1 or self.past.source(commit) != SYNC
             )
             for commit in sorted(own, key=self._place):
-                hand = files.Editor(self._past.instance(commit), self._past.source(commit))
-                for path in self._past.changed(commit):
+                hand = files.Editor(self.past.instance(commit), self.past.source(commit))
+                for path in self.past.changed(commit):
                     result.setdefault(path, {})[hand] = None
             return result
 
         return lambda path: tuple(everything().get(path, ()))
 
     def _read(self, blob: str) -> bytes:
-        return self._blobs[blob] if blob in self._blobs else self._past.read(blob)
+        return self._blobs[blob] if blob in self._blobs else self.past.read(blob)
 
 
 _TRIES: Final = 6

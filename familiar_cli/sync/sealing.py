@@ -316,7 +316,7 @@ class SignatureTrust(Struct, frozen=True):
     unsigned: bool = False
 
 
-class SigningKey:
+class SigningKey(Struct):
     """The signing key of a familiar on this machine.
 
     Args:
@@ -324,13 +324,8 @@ class SigningKey:
         trust: What the user accepts without proof.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        trust: SignatureTrust = SignatureTrust(),  # noqa: B008  # frozen
-    ) -> None:
-        self._path = path
-        self._trust = trust
+    path: Path
+    trust: SignatureTrust = SignatureTrust()
 
     def read(self) -> bytes | None:
         """Return the key, or None if there is none yet.
@@ -339,8 +334,8 @@ class SigningKey:
             RemoteKeyError: The file is damaged or readable by others.
         """
         try:
-            mode = self._path.stat().st_mode
-            text = files.read_plain(self._path, _MOST_FILE_BYTES).decode("ascii", "replace").strip()
+            mode = self.path.stat().st_mode
+            text = files.read_plain(self.path, _MOST_FILE_BYTES).decode("ascii", "replace").strip()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -358,7 +353,7 @@ class SigningKey:
     def replace(self, key: bytes | None = None) -> bytes:
         """Store another key, or a new one, and return it. May raise OSError."""
         key = key or secrets.token_bytes(_KEY_BYTES)
-        files.write_own(self._path, f"{key.hex()}\n".encode())
+        files.write_own(self.path, f"{key.hex()}\n".encode())
         return key
 
     def fingerprint(self) -> str:
@@ -382,7 +377,7 @@ class SigningKey:
             RemoteKeyError: They have several keys, and none was requested.
         """
         signers = {one.signer: one.name for one in bundles if one.signer}
-        keys = {key for key in signers if fingerprint(key) == self._trust.signing_key}
+        keys = {key for key in signers if fingerprint(key) == self.trust.signing_key}
         if keys:
             return bool(self.replace(keys.pop()))
         if not signers or self.read() is not None:
@@ -400,15 +395,15 @@ class SigningKey:
     def objection(self, signer: bytes | None) -> str:
         """Return why a signer is not accepted; empty if it is."""
         if signer is None:
-            return "" if self._trust.unsigned else "not signed"
+            return "" if self.trust.unsigned else "not signed"
         if signer == self.read():
             return ""
         return f"signed with another key ({fingerprint(signer)})"
 
     def _unusable(self, what: str) -> RemoteKeyError:
         return RemoteKeyError(
-            f"The signing key {str(self._path)!r} {what}; nothing was sent or received",
-            hint=f"Run `chmod 600 {self._path}`. If that does not help, delete it and sync: the key"
+            f"The signing key {str(self.path)!r} {what}; nothing was sent or received",
+            hint=f"Run `chmod 600 {self.path}`. If that does not help, delete it and sync: the key"
             " is taken from the bundles of your other machines.",
         )
 

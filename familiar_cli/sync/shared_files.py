@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, field, to_builtins
 
 from familiar_cli.base.files import locked, read_record, write_whole
 from familiar_cli.store.journal.history import History
@@ -164,7 +164,7 @@ def clock_of(versions: Sequence[Version]) -> Clock:
     return dict(sorted(Counter(version.instance for version in versions).items()))
 
 
-class FilePasts:
+class FilePasts(Struct):
     """Versions of a memory's files, loaded once and then updated.
 
     Args:
@@ -173,15 +173,12 @@ class FilePasts:
         is_wanted: Tells whether the versions of a path are needed.
     """
 
-    def __init__(
-        self, repository: Repository, began: str, is_wanted: Callable[[str], bool]
-    ) -> None:
-        self._repository = repository
-        self._began = began
-        self._is_wanted = is_wanted
-        self._versions: dict[str, list[Version]] = {}
-        self._commits: list[str] = []
-        self._kept: tuple[object, object] = (None, None)
+    repository: Repository
+    began: str
+    is_wanted: Callable[[str], bool]
+    _versions: dict[str, list[Version]] = field(default_factory=dict)
+    _commits: list[str] = field(default_factory=list)
+    _kept: tuple[object, object] = (None, None)
 
     @property
     def count(self) -> int:
@@ -215,7 +212,7 @@ class FilePasts:
             FamiliarError: It is damaged.
         """
         try:
-            history = History(self._repository)
+            history = History(self.repository)
             known = self._commits[-1] if self._commits else None
             new: list[Commit] = []
             for commit in history.commits():
@@ -227,11 +224,11 @@ class FilePasts:
             for commit in reversed(new):
                 self._commits.append(commit.id)
                 for touched in history.touched(commit):
-                    if self._is_wanted(touched.rel_path):
+                    if self.is_wanted(touched.rel_path):
                         version = self._version(commit, is_gone=touched.kind == "deleted")
                         self._versions.setdefault(touched.rel_path, []).append(version)
         finally:
-            self._repository.close()
+            self.repository.close()
 
     def versions(self, rel_path: str) -> Sequence[Version]:
         """Return a file's versions, oldest first; empty for an unknown file."""
@@ -242,14 +239,14 @@ class FilePasts:
         if version.is_gone:
             return None
         try:
-            content = self._repository.file_at(version.commit, rel_path)
+            content = self.repository.file_at(version.commit, rel_path)
         finally:
-            self._repository.close()
+            self.repository.close()
         try:
             return None if content is None else content.decode("utf-8")
         except UnicodeDecodeError:
             return None
 
     def _version(self, commit: Commit, *, is_gone: bool) -> Version:
-        instance = commit.trailers.get(EMBODIMENT, "") or commit.instance or self._began
+        instance = commit.trailers.get(EMBODIMENT, "") or commit.instance or self.began
         return Version(self.count, commit.id, instance, commit.source, is_gone)

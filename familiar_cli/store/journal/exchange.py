@@ -138,7 +138,7 @@ _ID_BYTES: Final = 20
 _TAKING: Final = "familiar-taking"
 
 
-class JournalExchange:
+class JournalExchange(Struct):
     """The transport's access to the journal. The caller closes the repository.
 
     Args:
@@ -146,11 +146,8 @@ class JournalExchange:
         lock: Held while received objects are added to the journal.
     """
 
-    def __init__(
-        self, repository: Repository, lock: Callable[[], AbstractContextManager[None]]
-    ) -> None:
-        self.repository = repository
-        self._lock = lock
+    repository: Repository
+    lock: Callable[[], AbstractContextManager[None]]
 
     def has(self, id_: str) -> bool:
         """Tell whether an object exists; for a commit, with everything reachable from it."""
@@ -185,7 +182,7 @@ class JournalExchange:
         with translate_errors(self.repository.path):
             os.makedirs(os.path.join(path, "pack"))
             os.makedirs(os.path.join(path, "info"))
-        incoming = IncomingObjects(path, self.repository, self._lock)
+        incoming = IncomingObjects(path, self.repository, self.lock)
         try:
             yield incoming
         finally:
@@ -204,7 +201,7 @@ class JournalExchange:
             return
         path = os.path.join(self.repository.path, name)
         if os.path.isdir(path):
-            incoming = IncomingObjects(path, self.repository, self._lock)
+            incoming = IncomingObjects(path, self.repository, self.lock)
             incoming.take_over()
             incoming.close()
             shutil.rmtree(path, ignore_errors=True)
