@@ -110,7 +110,7 @@ MUTANTS = (
     ),
     Mutant(
         "an unsigned bundle is accepted",
-        'return "" if self._trust.unsigned else "not signed"',
+        'return "" if self.trust.unsigned else "not signed"',
         'return ""',
         "sync",
     ),
