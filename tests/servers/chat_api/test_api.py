@@ -304,22 +304,22 @@ def test_a_stream_that_breaks_off_says_so_and_keeps_what_came(serve) -> None:
 @pytest.mark.parametrize("model", ["ada", "ada+memory"])
 def test_a_client_that_hangs_up_leaves_a_partial_turn(serve, model) -> None:
     live("ada")
-    serve(Stall("Once upon a "))
+    serve(Stall("Once upon"))  # so that all of it has come with the last word
     body = {"model": model, "messages": [user("Hello")], "stream": True}
     with serving() as server:
         with server.client.stream("POST", "/v1/chat/completions", json=body) as reply:
             for text in reply.iter_text():
                 if "upon" in text:
                     break
-        until = time.monotonic() + 10
+        until = time.monotonic() + 30
         while len(turns()) < 2 and time.monotonic() < until:
             time.sleep(0.05)
-    assert turns() == [("user", "Hello"), ("assistant", "Once upon a ")]
+    assert turns() == [("user", "Hello"), ("assistant", "Once upon")]
 
 
 def test_stopping_keeps_what_came(serve) -> None:
     live("ada")
-    serve(Stall("Once upon a "))
+    serve(Stall("Once upon"))  # so that all of it has come with the last word
     body = {"model": "ada", "messages": [user("Hello")], "stream": True}
     with serving() as server:
         came = threading.Event()
@@ -337,8 +337,8 @@ def test_stopping_keeps_what_came(serve) -> None:
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()
         assert came.wait(20)
-    thread.join(10)
-    assert turns() == [("user", "Hello"), ("assistant", "Once upon a ")]
+    thread.join(30)
+    assert turns() == [("user", "Hello"), ("assistant", "Once upon")]
 
 
 def test_many_conversations_at_once_lose_and_cross_nothing(serve) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from familiar_cli.familiar import Familiar
+from familiar_cli.servers.mcp.server import MemoryServer
 from familiar_cli.store.search.finding import Finder
 from tests.support.clients import asking, called
 from tests.support.embedders import EmbedderChoice, WordEmbedder
@@ -58,6 +59,8 @@ async def test_what_any_door_writes_is_found_by_meaning_at_the_next_question(mon
     live(notes="# Notes\n\n- Nothing.\n")
     embedder = WordEmbedder(alike=[("umbrella", "parasol"), ("tea", "beverage"), ("cat", "tom")])
     monkeypatch.setattr(Finder, "embedder", EmbedderChoice(embedder))
+    # What is embedded in the background would be in the question's way, which is to do it itself.
+    monkeypatch.setattr(MemoryServer, "_embed_soon", lambda _: None)
 
     async def found(query):
         return [
