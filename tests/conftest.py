@@ -5,7 +5,7 @@ fails at once. What tests need from the package index is fetched once, by the fi
 
 Environment variables choose what is run:
 
-- FAMILIAR_TEST_PROFILE=nightly: 150 random examples of each property instead of the same 25, and
+- FAMILIAR_TEST_PROFILE=nightly: 150 random examples of each property instead of the same 15, and
   all of what takes long (every step at which a process may end, every missing library), of which
   the gate runs a part
 - FAMILIAR_TEST_OFFLINE=1: skip what needs a model that is not on disk
@@ -47,7 +47,7 @@ _SLOW_MACHINES = {"deadline": None, "suppress_health_check": [HealthCheck.too_sl
 # in the worker that goes on then, where fewer modules are imported, examples may be others.
 settings.register_profile(
     "gate",
-    max_examples=25,
+    max_examples=15,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),
     **_SLOW_MACHINES,
