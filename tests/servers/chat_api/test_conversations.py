@@ -174,7 +174,9 @@ class Program(RuleBasedStateMachine):
 
 
 TestProgram = Program.TestCase
-TestProgram.settings = settings(max_examples=25 if IS_NIGHT else 15, stateful_step_count=25 if IS_NIGHT else 15)
+TestProgram.settings = settings(
+    max_examples=25 if IS_NIGHT else 15, stateful_step_count=25 if IS_NIGHT else 15
+)
 
 
 def test_a_damaged_file_of_lines_is_made_again(tmp_path) -> None:
