@@ -281,7 +281,7 @@ def test_the_keyboard_reaches_everything(looking) -> None:
 def test_new_turns_appear_by_themselves(looking) -> None:
     page = looking.go("/")
     do("hear", "A new word", "--name", "Robin")
-    page.wait_for_selector("text=A new word", timeout=10_000)
+    page.wait_for_selector("text=A new word")
 
 
 def test_one_talks_stops_asks_again_chooses_edits_and_leaves_the_record(looking, serve) -> None:

@@ -5,25 +5,35 @@
 const parts = document.querySelectorAll("[data-live]");
 if (parts.length && window.EventSource) {
   const source = new EventSource(document.querySelector("[data-events]").dataset.events);
-  let asked = false;
-  source.addEventListener("change", async () => {
-    if (asked) return;
-    asked = true;
+  let reading = false, changed = false, opened = false;
+  async function readAgain() {
+    changed = true;
+    if (reading) return;
+    reading = true;
     try {
-      const answer = await fetch(location.href, { credentials: "same-origin" });
-      if (!answer.ok) return;
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-      for (const part of document.querySelectorAll("[data-live]")) {
-        const next = fresh.getElementById(part.id);
-        if (!next || part.contains(document.activeElement)) continue;
-        for (const { id } of part.querySelectorAll("details[open][id]")) {
-          fresh.getElementById(id)?.setAttribute("open", "");
+      while (changed) {
+        changed = false;
+        const answer = await fetch(location.href, { credentials: "same-origin" });
+        if (!answer.ok) return;
+        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+        for (const part of document.querySelectorAll("[data-live]")) {
+          const next = fresh.getElementById(part.id);
+          if (!next || part.contains(document.activeElement)) continue;
+          for (const { id } of part.querySelectorAll("details[open][id]")) {
+            fresh.getElementById(id)?.setAttribute("open", "");
+          }
+          if (!next.isEqualNode(part)) part.replaceWith(document.adoptNode(next));
         }
-        if (!next.isEqualNode(part)) part.replaceWith(document.adoptNode(next));
       }
     } finally {
-      asked = false;
+      reading = false;
     }
+  }
+  source.addEventListener("change", readAgain);
+  // Nobody tells what changed before the stream was open, or while the connection was lost.
+  source.addEventListener("open", () => {
+    if (opened || performance.now() > 1000) readAgain();
+    opened = true;
   });
 }
 
