@@ -15,13 +15,18 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.environment import install_command
-from familiar_cli.base.errors import BadReplyError, ModelError, ModelUnknownError
+from familiar_cli.base.errors import (
+    BadReplyError,
+    ModelError,
+    ModelUnknownError,
+    PromptTooLongError,
+)
 from familiar_cli.base.text import nearest
 from familiar_cli.llm import wire
 from familiar_cli.llm.models.catalog import CATALOG
@@ -44,17 +49,38 @@ _COUNTS_S = 3.0
 _END_S = 0.05
 
 
+class WindowRenewal(Protocol):
+    """Queries a server's context window; 0 if it learned nothing."""
+
+    async def __call__(self, slot: ResolvedSlot, /, *, is_doubtful: bool) -> int:
+        """Query the window of `slot` if it is old, or doubtful because a prompt was too long."""
+        ...
+
+
+async def _keep_window(_slot: ResolvedSlot, /, *, is_doubtful: bool) -> int:
+    del is_doubtful
+    return 0
+
+
 class LLMClient(SlotModel):
     """A chat model behind an OpenAI-compatible server.
 
     Args:
         slot: The server, the model and the settings.
         on_wait: Called with a one-line message before waiting to retry a busy server.
+        renew_window: Called after a reply, or a doubt, to query the server's window again.
     """
 
-    def __init__(self, slot: ResolvedSlot, *, on_wait: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        slot: ResolvedSlot,
+        *,
+        on_wait: Callable[[str], None] | None = None,
+        renew_window: WindowRenewal = _keep_window,
+    ) -> None:
         super().__init__(slot)
         self._on_wait = on_wait
+        self._renew_window = renew_window
         self._connections = wire.Connections()
 
     def prepare(
@@ -105,6 +131,22 @@ class LLMClient(SlotModel):
             ConfigError: The configuration of the server is incomplete.
             ModelError: The reply is incomplete; `.partial` has the text received.
         """
+        try:
+            reply = await self._ask_patiently(request, on_text, on_event)
+        except PromptTooLongError as error:
+            tokens = await self._renew_window(self._slot, is_doubtful=True)
+            if 0 < tokens < self._slot.context_tokens:
+                error.hint = f"The model now reads {tokens:,} tokens: send the message again."
+            raise
+        await self._renew_window(self._slot, is_doubtful=False)
+        return reply
+
+    async def _ask_patiently(
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None,
+        on_event: Callable[[str], None] | None,
+    ) -> Completion:
         if "httpcore" not in sys.modules:  # the time is not the server's, nor the loop's
             for name in ("anyio", "httpcore"):
                 await asyncio.to_thread(import_module, name)

@@ -1,6 +1,7 @@
 """Open the model of a slot, probe it, and query a server for its context window.
 
-`familiar doctor` and `familiar model test` ask for the window. Servers report it differently:
+`familiar doctor` and `familiar model test` ask for the window, and a reply does again if that was
+long ago, or if the prompt was too long for it. Servers report it differently:
 
 - OpenRouter, vLLM, Groq and others: in `/v1/models`, under one of `_KEYS`;
 - LM Studio: in `/api/v0/models`, as `loaded_context_length`;
@@ -47,7 +48,7 @@ def open_model(
         return LocalModel(slot, cache_dir=cache_dir)
     from familiar_cli.llm.client import LLMClient  # noqa: PLC0415
 
-    return LLMClient(slot, on_wait=on_wait)
+    return LLMClient(slot, on_wait=on_wait, renew_window=renew_window)
 
 
 class _SlotInUse(Struct):
@@ -185,6 +186,8 @@ _OWN_PATHS: Final = {"llamacpp": "/props", "ollama": "/api/ps", "lmstudio": "/ap
 
 
 _OK: Final = 200
+_SOON_S: Final = 3_600  # a server on this machine may be started with another window
+_LATER_S: Final = 86_400
 
 
 async def learn_window(slot: slots.ResolvedSlot, listed: bytes | None = None) -> int:
@@ -202,6 +205,22 @@ async def learn_window(slot: slots.ResolvedSlot, listed: bytes | None = None) ->
         tokens = window_in(body, slot.model)
     if tokens:
         slots.keep_window(slot.base_url, slot.model, tokens)
+    return tokens
+
+
+async def renew_window(slot: slots.ResolvedSlot, /, *, is_doubtful: bool) -> int:
+    """Query a window that is doubtful, or was reported long ago; 0 if nothing was learned."""
+    from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
+
+    least_s = _SOON_S if wire.is_loopback(slot.base_url) else _LATER_S
+    is_due = slot.context_source == "server" and (
+        is_doubtful or slots.window_age_s(slot.base_url, slot.model) >= least_s
+    )
+    if not is_due and not (is_doubtful and slot.context_source == "preset"):
+        return 0
+    tokens = await learn_window(slot)
+    if not tokens and is_due:  # an unloaded model has none to tell
+        slots.keep_window(slot.base_url, slot.model, slot.context_tokens)
     return tokens
 
 

@@ -8,12 +8,13 @@ server or model of its own.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeGuard
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -24,6 +25,7 @@ from familiar_cli.base.config.schema import SLOTS, EmbeddingSettings, LLMSetting
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.files import read_object, write_whole
 from familiar_cli.base.text import Discreet, nearest, one_line, without_secrets
+from familiar_cli.base.times.clock import elapsed_s, iso, now, parse_iso
 
 LOCAL_MODEL = "smollm2-135m-instruct"
 
@@ -144,13 +146,27 @@ THINKING: Final = "thinking.json"
 
 def known_window(base_url: str, model: str) -> int:
     """Return the context window that a server reported for a model; 0: none."""
-    said = read_object(cache_dir() / WINDOWS).get(_window_key(base_url, model), 0)
+    said = _window_entry(base_url, model).get("tokens")
     return said if is_window(said) else 0
+
+
+def window_age_s(base_url: str, model: str) -> float:
+    """Return the seconds since a server was asked for its window; infinite if that is unknown."""
+    try:
+        return elapsed_s(parse_iso(str(_window_entry(base_url, model).get("at"))))
+    except ValueError:
+        return math.inf
 
 
 def keep_window(base_url: str, model: str, tokens: int) -> None:
     """Store the window reported for a model. Write errors are ignored, as it can be asked again."""
-    _keep_known(cache_dir() / WINDOWS, _window_key(base_url, model), tokens)
+    entry = {"tokens": tokens, "at": iso(now())}
+    _keep_known(cache_dir() / WINDOWS, _window_key(base_url, model), entry)
+
+
+def _window_entry(base_url: str, model: str) -> dict[str, object]:
+    said = read_object(cache_dir() / WINDOWS).get(_window_key(base_url, model))
+    return said if isinstance(said, dict) else {"tokens": said}
 
 
 def _keep_known(path: Path, key: str, value: object) -> None:
@@ -181,7 +197,7 @@ def keep_thinking(base_url: str, model: str, kind: str) -> None:
     _keep_known(cache_dir() / THINKING, _window_key(base_url, model), kind)
 
 
-def is_window(value: object) -> bool:
+def is_window(value: object) -> TypeGuard[int]:
     """Tell whether a value is a plausible number of tokens."""
     return isinstance(value, int) and not isinstance(value, bool) and _LEAST <= value <= _MOST
 

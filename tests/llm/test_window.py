@@ -6,11 +6,12 @@ import json
 
 import pytest
 
+from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.llm.open import window_in
-from familiar_cli.llm.slots import resolve_slot
+from familiar_cli.llm.slots import WINDOWS, resolve_slot
 from tests.support.cases import each
-from tests.support.server import MODEL, ChatServer, closed_port
+from tests.support.server import MODEL, ChatServer, closed_port, too_long
 from tests.support.world import data, live, run
 
 OPENROUTER = {"data": [{"id": "other"}, {"id": MODEL, "context_length": 32_768}]}
@@ -113,6 +114,27 @@ def test_what_is_set_counts_more_than_what_a_server_says(root) -> None:
         )
     found = resolve_slot(settings)
     assert (found.context_tokens, found.context_source) == (4096, "setting")
+
+
+@each("known", [300, {"tokens": 300, "at": "2020-01-01T00:00:00.000Z"}])
+def test_a_window_of_long_ago_is_asked_for_again_after_a_reply(known, root) -> None:
+    with ChatServer(["Hello.", "Ho."], pages={"/v1/models": OPENROUTER}) as server:
+        point_at(server)
+        kept = cache_dir() / WINDOWS
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps({f"{server.base_url} {MODEL}": known}))
+        settings = LLMSettings(preset="custom", base_url=server.base_url, model=MODEL)
+        assert resolve_slot(settings).context_tokens == 300
+        assert [run("ask", "Hi").stdout, run("ask", "Hi").stdout] == ["Hello.\n", "Ho.\n"]
+        assert resolve_slot(settings).context_tokens == 32_768
+        assert len(server.other_requests) == 1
+
+
+def test_a_prompt_that_is_too_long_lets_the_window_be_asked_for(root) -> None:
+    said = {"data": [{"id": MODEL, "context_length": 2048}]}
+    with ChatServer(too_long(), pages={"/v1/models": said}) as server:
+        point_at(server)
+        assert "now reads 2,048 tokens: send the message again" in run("ask", "Hi").stderr
 
 
 def test_another_server_or_model_is_not_meant(root) -> None:

@@ -67,7 +67,9 @@ def _check_window(slot: ResolvedSlot, listed: bytes) -> str:
     from familiar_cli.llm.open import learn_window
 
     tokens = asyncio.run(learn_window(slot, listed))
-    return f"; {slot.model} reads {tokens:,} tokens" if tokens else ""
+    is_new = tokens and slot.context_source == "server" and tokens != slot.context_tokens
+    before = f", and not {slot.context_tokens:,} any more" if is_new else ""
+    return f"; {slot.model} reads {tokens:,} tokens{before}" if tokens else ""
 
 
 OLDEST_PYTHON = (3, 11)
