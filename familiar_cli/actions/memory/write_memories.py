@@ -372,21 +372,20 @@ def place_of(
     store: MemoryStore, writer: Writer, place: MemoryAddress, *, is_new: bool = False
 ) -> str:
     """Return the file that a writer means: one of its own if what is there is hidden from it."""
-    name = place_for(store, writer.viewer, path_of(store, writer, place, is_new=is_new))
-    rel_path = _spelling_of(store, writer, name)
+    rel_path = place_for(store, writer.viewer, path_of(store, writer, place, is_new=is_new))
     if writer.viewer.is_owner or writer.sees(rel_path, store.readable(rel_path)):
-        return name
+        return rel_path
+    own = layout.path_in_scope(rel_path, SHARED)
     if not store.exists(rel_path):
-        return layout.path_in_scope(name, SHARED) if _is_blocked(store, writer, name) else name
+        return own if _is_blocked(store, writer, rel_path) else rel_path
     is_period = rel_path.partition("/")[0] in layout.SCOPED_DIRS
     is_note = writer.viewer.rules.notes_are_owners and not is_period
     with suppress(errors.FamiliarError):  # the page may be unreadable
         made = put_back(store.read_file(rel_path), "x\n", writer.viewer, rel_path)
-        if layout.is_owners_page(rel_path) or is_note:  # the owner's as well, whoever writes it
-            return name
-        if rel_path == name and outward_text(made, writer.viewer, rel_path):
-            return name
-    return layout.path_in_scope(name, SHARED)
+        is_owners = layout.is_owners_page(rel_path) or is_note  # whoever writes it
+        if is_owners or outward_text(made, writer.viewer, rel_path):
+            return rel_path
+    return own
 
 
 def _is_blocked(store: MemoryStore, writer: Writer, rel_path: str) -> bool:
@@ -524,8 +523,7 @@ def _write_once(
     *,
     by: str,
 ) -> WriteOutcome:
-    store, name = familiar.memory, rel_path
-    rel_path = _spelling_of(store, writer, name)
+    store = familiar.memory
     before = read_if_there(store, rel_path)
     waiting = None
     if not writer.may_write and what != "delete":
@@ -534,19 +532,19 @@ def _write_once(
     start = waiting.files[0].after if waiting else before
     adds = what in {"create", "edit"}  # also to a page of which the writer knows nothing
     if start is not None and not adds and not writer.sees(rel_path, start):
-        raise not_found(name)
+        raise not_found(rel_path)
     after = result(start)
     if after == start:
         return WriteOutcome(
             "planned" if waiting else "unchanged",
-            name,
+            rel_path,
             waiting.id if waiting else "",
             checksum=_checksum_for(writer, rel_path, after),
         )
     old, new = (outward_text(one or "", writer.viewer, rel_path) for one in (before, after))
     any_size = not writer.viewer.is_owner
     if any_size:  # nobody else is told how long the hidden part is
-        _check_size(store, name, new, after or "")
+        _check_size(store, rel_path, new, after or "")
     is_change = what in {"update", "edit"} and after is not None
     held = is_change and shrinks_by_half(old, new)
     if held or not writer.may_write:
@@ -555,13 +553,13 @@ def _write_once(
             stage_change(tx, rel_path, before, after, any_size=any_size)
         plan = propose_changes(familiar, writer, [file], what, held=held, instead=waiting)
         sum_ = _checksum_for(writer, rel_path, after)
-        return WriteOutcome("held" if held else "planned", name, plan, checksum=sum_)
+        return WriteOutcome("held" if held else "planned", rel_path, plan, checksum=sum_)
     instance = by or writer.instance
     trailers = {layout.RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
         stage_change(tx, rel_path, before, after, any_size=any_size)
     done: Outcome = "deleted" if after is None else "written"
-    return WriteOutcome(done, name, checksum=_checksum_for(writer, rel_path, after))
+    return WriteOutcome(done, rel_path, checksum=_checksum_for(writer, rel_path, after))
 
 
 def _checksum_for(writer: Writer, rel_path: str, after: str | None) -> str:
@@ -642,18 +640,6 @@ def refuse_edited(rel_path: str, where: str = "") -> errors.RefusedError:
         f"{where and f', {where}'}; nothing was changed",
         hint="Read it with memory_read, then try again.",
     )
-
-
-def _spelling_of(store: MemoryStore, writer: Writer, rel_path: str) -> str:
-    """Return the path of a page that a writer knows nothing of, if only its spelling differs."""
-    if writer.viewer.is_owner or store.exists(rel_path):
-        return rel_path
-    directory, _, name = rel_path.rpartition("/")
-    for path in store.glob(f"{directory}/*.md" if directory else "*.md"):
-        is_twin = fold(path.rpartition("/")[2]) == fold(name)
-        if is_twin and not writer.sees(path, store.readable(path)):
-            return path
-    return rel_path
 
 
 def read_if_there(store: MemoryStore, rel_path: str) -> str | None:
