@@ -27,7 +27,7 @@ SECTIONS: Final[dict[str, Section]] = {
         "ask": ("talk:ask", "Send one message and print the reply."),
         "why": ("context:why", "Explain a reply in a sentence."),
         "context": ("context", "Show everything that was sent to the model, and why."),
-        "again": ("talk:again", "Ask again: a first reply after a failure, else another one."),
+        "again": ("talk:again", "Ask for another reply, or for the first one after a failure."),
         "continue": ("talk:continue", "Continue the last reply."),
         "hear": ("talk:hear", "Save a message without asking for a reply."),
         "history": ("history", "Read, search, count and export past turns."),

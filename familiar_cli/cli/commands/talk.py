@@ -318,7 +318,8 @@ def again(
     """Ask for another reply in place of a channel's last one, which is kept.
 
     Only the new reply is part of the conversation. `familiar history show --all` lists both, and
-    `familiar history choose` brings the other one back.
+    `familiar history choose` brings the other one back. If the last message has no reply, because
+    the model failed, this asks for the first one.
 
     \b
     familiar again
