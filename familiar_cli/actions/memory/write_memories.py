@@ -322,7 +322,7 @@ def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -
         raise errors.NotFoundError("This session has no change that can be undone")
     rel_paths: list[str] = []
     for commit in commits if everything else commits[:1]:
-        result = familiar.past.undo(commit.id)
+        result = familiar.past.undo(commit.id, source=writer.source)
         rel_paths += [c.rel_path for c in result.changes if not c.rel_path.startswith(".")]
     for rel_path in rel_paths:
         writer.reads.forget(writer.session, rel_path)
@@ -758,7 +758,7 @@ def _own_commits(familiar: Familiar, writer: Writer) -> list[Commit]:
         commit = change.commit
         undone.update(commit.undoes)
         touches = any(not t.rel_path.startswith(layout.PENDING_DIR) for t in change.touched)
-        is_own = commit.run_id == writer.session and commit.source == writer.source
-        if is_own and touches and commit.id not in undone:
+        is_own = (commit.run_id, commit.source) == (writer.session, writer.source)
+        if is_own and touches and not commit.undoes and commit.id not in undone:
             commits.append(commit)
     return commits

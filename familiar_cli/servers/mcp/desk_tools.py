@@ -148,6 +148,8 @@ def _items_of(caller: Caller, kind: str) -> Iterator[ToolItem]:
 def remember(caller: Caller, arguments: Arguments) -> Answer:
     """Save a moment in a file of its own."""
     body = arguments["text"].strip()
+    if not body.lstrip("# \n"):
+        raise UsageError("The text is empty; nothing was changed", hint="Send `text`.")
     first = body.lstrip("#").strip().partition("\n")[0]
     title = one_line(arguments.get("title") or first, _TITLE_CHARS)
     text = f"# {title}\n\n{body}\n"

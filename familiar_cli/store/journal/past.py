@@ -263,6 +263,7 @@ class MemoryPast:
         run: str | None = None,
         dry_run: bool = False,
         merges: bool = False,
+        source: str = HUMAN,
     ) -> UndoResult:
         """Revert changes with a new one, keeping later changes to other lines.
 
@@ -273,6 +274,7 @@ class MemoryPast:
             run: Revert all commits of this run instead.
             dry_run: Check everything without changing anything.
             merges: Also revert changes from other machines that `word` or `run` names.
+            source: Who reverts them.
 
         Raises:
             ConflictError: Later changes touch the same lines; nothing was changed.
@@ -290,7 +292,9 @@ class MemoryPast:
                 commits, changes = self._newest_reversal(history)
             what = f"run {run}" if run else f"{commits[0].id[:SHORT]}: {commits[0].message}"
             trailers = {UNDOES: " ".join(commit.id for commit in commits)}
-            result = self._carry_out(changes, f"undo {what}", trailers, dry_run=dry_run)
+            result = self._carry_out(
+                changes, f"undo {what}", trailers, dry_run=dry_run, source=source
+            )
             is_from_elsewhere = any(map(self.came_from_elsewhere, commits))
             return UndoResult(commits, tuple(changes), result, is_from_elsewhere)
 
@@ -389,8 +393,9 @@ class MemoryPast:
         trailers: dict[str, str],
         *,
         dry_run: bool,
+        source: str = HUMAN,
     ) -> WriteResult:
-        with self._store.transaction(HUMAN, message, dry_run=dry_run, trailers=trailers) as tx:
+        with self._store.transaction(source, message, dry_run=dry_run, trailers=trailers) as tx:
             for change in sorted(changes, key=lambda c: c.after is not None):  # make room first
                 expect = MISSING if change.before is None else sha256_of(change.before)
                 if change.after is None:

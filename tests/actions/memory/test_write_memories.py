@@ -191,6 +191,7 @@ def test_a_session_takes_back_its_newest_change_or_all(ada) -> None:
     for number in range(3):
         create_memory(ada, WRITES, MemoryAddress(f"n{number}.md"), f"Number {number}.")
     assert take_back(ada, WRITES).rel_paths == ("n2.md",)
+    assert next(iter(ada.past.log())).commit.source == WRITES.source
     assert set(take_back(ada, WRITES, everything=True).rel_paths) == {"n0.md", "n1.md"}
     assert visible(ada) == before
     with pytest.raises(NotFoundError):
