@@ -112,8 +112,9 @@ class Writer(ViewerRecord, frozen=True):
         return self.viewer.is_owner or bool(outward_text(text, self.viewer, rel_path).strip())
 
     def knows(self, plan: pending.ReviewPlan) -> bool:
-        """Tell whether it may know of a plan that waits: who proposed it sees what it sees."""
-        return self.viewer.is_owner or plan.scopes == self.scopes
+        """Tell whether it may know of a plan that waits: who proposed it sees no more."""
+        seen = self.scopes
+        return seen is None or (plan.scopes is not None and {*plan.scopes} <= {*seen})
 
     @property
     def scopes(self) -> tuple[str, ...] | None:

@@ -14,10 +14,12 @@ from familiar_cli.actions.memory.write_memories import (
     update_memory,
 )
 from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
+from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import NOBODY, OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.pages.items import tag_bullets
 from familiar_cli.store.memory.pages.visible_lines import outward_text
+from familiar_cli.writing.pending import read_pending
 from tests.support.world import data, home, live, run
 
 PLANS = Writer(source="mcp:desk", session="5e5510", instance="phone", viewer=NOBODY)
@@ -223,3 +225,14 @@ def test_tags_stand_before_the_turns_that_a_bullet_rests_on() -> None:
     assert tag_bullets(text, via="my phone", chats=["a"]) == text.replace(
         "- Bees.", "- Bees. [chat:a] [via:my%20phone]"
     )
+
+
+def test_a_plan_is_known_to_whoever_sees_as_much_as_who_proposed_it(ada) -> None:
+    anna = replace(PLANS, viewer=ada.privacy.of_person([Author("discord", "42")]))
+    made = [
+        create_memory(ada, who, MemoryAddress(f"n{n}.md"), "Hm.").plan_id
+        for n, who in enumerate((PLANS, anna))
+    ]
+    plans = [read_pending(ada.memory, plan_id) for plan_id in made]
+    assert [anna.knows(plan) for plan in plans] == [True, True]
+    assert [PLANS.knows(plan) for plan in plans] == [True, False]
