@@ -214,10 +214,10 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
     if cast.unnamed == "familiar":
         return frozenset(map(fold, names))
     listed = _as_strings(names)
-    if cast.character:
-        hint = f"Try `--character {typed(_likely_familiar(cast, names, cast.character))}`."
-        raise _not_called("speaker", cast.character, names, origin, hint)
     others = [name for name in names if not cast.bears_my_name(name)] or list(names)
+    if cast.character:
+        hint = f"Try `--character {typed(_likely_familiar(cast, others, cast.character))}`."
+        raise _not_called("speaker", cast.character, names, origin, hint)
     likely = _likely_familiar(cast, others, cast.known)
     own = {slugify(name) or name: name for name in reversed(cast.known)}  # the id is a slug
     error = errors.RefusedError(
@@ -225,7 +225,8 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
         f"{join_names([repr(name) for name in reversed(own.values())], 'or')}; "
         "nothing was imported",
         hint=f"If {one_line(likely)!r} is the familiar, add `--character {typed(likely)}`; if the "
-        f"familiar says nothing there, add `--character {NO_CHARACTER}`.",
+        f"familiar says nothing there, add `--character {NO_CHARACTER}`. Another character needs a "
+        "familiar of its own: `familiar init ID`, then `--familiar ID`.",
     )
     others.sort(key=lambda name: (name != likely, name))
     choices = [(name, f"{one_line(name)} is the familiar") for name in others[:8]]

@@ -457,3 +457,11 @@ def test_a_preview_shows_times_as_they_are_where_the_familiar_is(tmp_path) -> No
     path = tmp_path / "chat.txt"
     path.write_text("2024-03-13 10:04 - User: hello\n2024-03-13 10:05 - Ada: hi\n", "utf-8")
     assert "turn 1    2024-03-13 10:04 User" in run("import", str(path), "--dry-run").stdout
+
+
+def test_a_file_of_another_character_makes_a_familiar_of_it() -> None:
+    root = live("ada")
+    (item,) = data("import", str(SAMPLES / "character_ai.json"), "--me", "Nell")["items"]
+    assert item["familiar"] == "ibis"
+    assert run("history", "stats", "--familiar", "ada").exit_code == 0
+    assert not (root / "history.db").exists()

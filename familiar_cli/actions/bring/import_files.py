@@ -17,6 +17,7 @@ from familiar_cli.actions.people.me import home_owners
 from familiar_cli.actions.talk.client_chat import adopt_notes, chat_reading
 from familiar_cli.base import errors
 from familiar_cli.base.config.home import FamiliarPaths, find_familiar, list_familiars, who_speaks
+from familiar_cli.base.config.settings import load_config
 from familiar_cli.base.text import fold, typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
@@ -337,9 +338,17 @@ class FileImporter:
             forms_in(item.path, item.forms),
             key=lambda form: (form == "memories", _FIRST.index(form)),  # a chat may ask first
         )
-        has_familiar = bool(self.options.familiar_id or list_familiars(self._home))
-        is_known = item.kind != "card" and has_familiar
+        is_known = "card" in forms and item.kind != "card" and self._has_character_of(item)
         return [form for form in forms if form != "card" or not is_known]
+
+    def _has_character_of(self, item: ImportItem) -> bool:
+        """Tell whether a familiar of a card's name is here already, or another is to be used."""
+        if self.options.familiar_id or self.options.character:
+            return True
+        card = read_card(read_foreign(item.path), origin=item.path.name)
+        known = list_familiars(self._home)
+        names = {fold(load_config(FamiliarPaths(self._home / one).config).name) for one in known}
+        return create.id_for(card) in known or fold(card.name) in names
 
     def _import_folder(self, item: ImportItem) -> None:
         folder = find_folder(item.path)
