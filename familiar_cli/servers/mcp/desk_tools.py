@@ -135,7 +135,8 @@ def _items_of(caller: Caller, kind: str) -> Iterator[ToolItem]:
     store, rel_path = caller.familiar.memory, _LISTS[kind]
     if not store.exists(rel_path):
         return
-    text = outward_text(store.read_file(rel_path), caller.viewer, rel_path)
+    read = store.read_file if caller.viewer.is_owner else store.readable
+    text = outward_text(read(rel_path), caller.viewer, rel_path)
     if kind == "note":
         yield ToolItem({"kind": kind, "path": rel_path}, text)
         return
