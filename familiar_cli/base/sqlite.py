@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
-from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -22,6 +21,7 @@ from familiar_cli.base import files
 
 _PRIMARY: Final = 0xFF  # the primary code is the low byte of an extended result code
 _VALUES: Final = 512  # parameters per statement; SQLite may be built with a limit of 999
+_MARKS: Final = ",".join("?" * _VALUES)
 
 
 class Fault(Enum):
@@ -204,20 +204,15 @@ def rows_among(
     """
     wanted = list(values)
     batches = (wanted[start : start + _VALUES] for start in range(0, len(wanted), _VALUES))
+    # The last value is repeated up to a power of two, so that SQLite knows the statement already.
     return chain.from_iterable(
-        connection.execute(f"{select} {_marks(len(some))}", (*before, *_filled(some)))
+        connection.execute(
+            f"{select} ({_MARKS[: 2 * size - 1]})",
+            (*before, *some, *some[-1:] * (size - len(some))),
+        )
         for some in batches
+        for size in (1 << (len(some) - 1).bit_length(),)
     )
-
-
-def _filled(values: list[Any]) -> list[Any]:
-    """Repeat the last value up to a power of two, so that SQLite has read the statement before."""
-    return values + values[-1:] * ((1 << (len(values) - 1).bit_length()) - len(values))
-
-
-@lru_cache
-def _marks(count: int) -> str:
-    return f"({','.join('?' * (1 << (count - 1).bit_length()))})"
 
 
 def copy_into_memory(source: sqlite3.Connection) -> sqlite3.Connection:

@@ -593,23 +593,14 @@ class _Places(Struct):
     at: dict[int, int] = field(default_factory=dict)
     numbers: dict[tuple[object, int], int] = field(default_factory=dict)
 
-    def number(self, channel: object, session: int) -> int:
-        """Return the number of a session."""
-        return self.numbers.setdefault((channel, session), len(self.numbers))
-
-    def end_strip(self) -> None:
-        """Add as many places without a turn as a turn reaches."""
-        self.ids += _NO_TURNS
-        self.sessions += _NO_SESSIONS
-
     def add_alone(self, spots: Mapping[int, _Spot], ids: Iterable[int]) -> None:
         """Add turns without those beside them."""
         for turn_id in ids:
             session, _, channel = spots[turn_id]
             self.at[turn_id] = len(self.ids)
-            self.ids.append(turn_id)
-            self.sessions.append(self.number(channel, session))
-            self.end_strip()
+            number = self.numbers.setdefault((channel, session), len(self.numbers))
+            self.ids += turn_id, *_NO_TURNS
+            self.sessions += number, *_NO_SESSIONS
 
     def above(self, turn_id: int) -> tuple[int, ...]:
         """Return the turns above one in its channel, nearest first."""
@@ -876,7 +867,7 @@ def _add_strip(
 ) -> None:
     """Add the turns of a strip, of which some `items` and their neighbours are examined."""
     examined = {at + step for at in items for step in range(-_REACH, _REACH + 1)}
-    last, number, start = _NONE, _NONE, len(places.ids)
+    last, number, start, numbers = _NONE, _NONE, len(places.ids), places.numbers
     for at, (turn_id, session, _) in enumerate(strip):
         if at in examined:
             places.at[turn_id] = start + at
@@ -884,10 +875,10 @@ def _add_strip(
             places.sessions.append(_NONE)
             continue
         if session != last or number == _NONE:
-            last, number = session, places.number(channel, session)
+            last, number = session, numbers.setdefault((channel, session), len(numbers))
         places.sessions.append(number)
-    places.ids += [turn_id for turn_id, _, _ in strip]
-    places.end_strip()
+    places.ids += *(turn_id for turn_id, _, _ in strip), *_NO_TURNS
+    places.sessions += _NO_SESSIONS
 
 
 def _word_scores(own: dict[int, float], places: _Places) -> dict[int, float]:
