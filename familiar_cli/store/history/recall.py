@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct, field
 
@@ -388,34 +388,26 @@ class Recollection(Struct, frozen=True):
 
 
 class Nearness(Protocol):
-    """Semantic similarity of turns to a query; any turn may lack a vector.
+    """Semantic similarity of turns to a query; any turn may lack a vector, or those of its tokens.
 
     Attributes:
         share: Weight of similarity against words, in [0, 1].
+        tokens_share: The same where tokens were compared.
     """
 
     @property
     def share(self) -> float:
         """Weight of similarity against words, in [0, 1]."""
 
+    @property
+    def tokens_share(self) -> float:
+        """The same where tokens were compared."""
+
     def nearest(self, count: int) -> Sequence[int]:
         """Return the ids of about `count` most similar turns."""
 
     def of(self, ids: Sequence[int]) -> dict[int, float]:
         """Return the similarity of turns that have a vector: 0 is unrelated, 1 a likely answer."""
-
-
-@runtime_checkable
-class TokenNearness(Protocol):
-    """A `Nearness` that can also compare turns token by token.
-
-    Attributes:
-        tokens_share: Weight of token similarity against words, in [0, 1].
-    """
-
-    @property
-    def tokens_share(self) -> float:
-        """Weight of token similarity against words, in [0, 1]."""
 
     def by_tokens(
         self,
@@ -485,16 +477,15 @@ def recall(
         places = _placed(connection, own, alike, condition, spots)
         scores, lifts = _word_scores(own, places), dict[int, float]()
         if near:
-            ids = sorted(places.at)
-            meaning = _Meaning(near.of(ids), near.share if own else 1.0)
-            if has_words and isinstance(near, TokenNearness):
-                able = [i for i in ids if i not in leave_out]
-                passages = {i: places.within(TOKENS_REACH, i) for i in able if i in meaning.near}
-                meaning.by_tokens = near.by_tokens(
-                    connection, passages, _speakers(connection, able), visible
-                )
-                meaning.tokens_share = near.tokens_share if own else 1.0
-            scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, places)
+            alike, by_tokens = near.of(sorted(places.at)), dict[int, float]()
+            if has_words:
+                able = [i for i in sorted(places.at) if i not in leave_out]
+                passages = {i: places.within(TOKENS_REACH, i) for i in able if i in alike}
+                names = _speakers(connection, able)
+                by_tokens = near.by_tokens(connection, passages, names, visible)
+            shares = (near.share, near.tokens_share) if own else (1.0, 1.0)
+            scores = _fused(scores, alike, by_tokens, shares, places)
+            scores = dict.fromkeys(spread, 0.0) | scores
         if cited:
             known = _allowed(connection, cited, condition)
             alone = known - places.at.keys()
@@ -766,34 +757,29 @@ def _allowed(
     return {i for (i,) in rows_among(connection, select, ids, values)}
 
 
-class _Meaning(Struct):
-    """Semantic similarity of turns.
+def _fused(
+    words: dict[int, float],
+    alike: dict[int, float],
+    by_tokens: dict[int, float],
+    shares: tuple[float, float],
+    places: _Places,
+) -> dict[int, float]:
+    """Combine scores by words with similarity, which a turn without a vector lacks.
 
     Args:
-        near: Similarity independent of the other candidates; turns without a vector are missing.
-        share: Weight of that similarity against words.
-        by_tokens: Similarity relative to the other candidates, where tokens were compared.
-        tokens_share: Weight of that similarity against words.
+        alike: Similarity independent of the other candidates.
+        by_tokens: Similarity relative to them, where tokens were compared.
+        shares: Weights of the two against words.
     """
-
-    near: dict[int, float]
-    share: float
-    by_tokens: dict[int, float] = field(default_factory=dict)
-    tokens_share: float = 0.0
-
-
-def _fused(words: dict[int, float], meaning: _Meaning, places: _Places) -> dict[int, float]:
-    """Combine word scores and similarity; a turn without a vector keeps its word score."""
     fused = {}
     for turn_id, by_words in words.items():
-        own, by_tokens = meaning.near.get(turn_id), meaning.by_tokens.get(turn_id)
+        own, value = alike.get(turn_id), by_tokens.get(turn_id)
         if own is None and by_words:
             fused[turn_id] = by_words
         elif own is not None and (by_words or own >= NEAR_FLOOR):
-            share, value = meaning.tokens_share, by_tokens
+            share = shares[value is not None]
             if value is None:
-                share = meaning.share
-                passage = max(meaning.near.get(i, 0.0) for i in places.within(1, turn_id))
+                passage = max(alike.get(i, 0.0) for i in places.within(1, turn_id))
                 value = (own + passage) / 2
             fused[turn_id] = (1 - share) * by_words + share * value
     return fused

@@ -129,6 +129,8 @@ def test_a_history_that_is_not_there_has_no_past(tmp_path) -> None:
 class Near:
     """Meaning as a test wants it."""
 
+    tokens_share = 0.0
+
     def __init__(self, values, share=0.5) -> None:
         self.values = values
         self.share = share
@@ -138,6 +140,9 @@ class Near:
 
     def of(self, ids):
         return {i: self.values[i] for i in ids if i in self.values}
+
+    def by_tokens(self, *_):
+        return {}
 
 
 def test_what_is_near_in_meaning_is_found_without_its_words(history) -> None:
