@@ -477,6 +477,8 @@ def shown_messages(
 ) -> list[dict[str, Any]]:
     """Return the messages from the first to `leaf`; all of them if they are no tree.
 
+    If a tree with several branches states no leaf, its last message is the leaf.
+
     Args:
         messages: The messages of all branches.
         names: The names of their fields for their id and their parent.
@@ -484,6 +486,11 @@ def shown_messages(
     """
     by_id = {text_at(message, names[0]): message for message in messages}
     is_tree = len(by_id) == len(messages) and any(text_at(m, names[1]) for m in messages)
+    parents = [text_at(message, names[1]) for message in messages]
+    known = [parent for parent in parents if parent in by_id]
+    is_forked = len({*known}) < len(known) == len(messages) - 1
+    if is_tree and is_forked and leaf not in by_id:
+        leaf = text_at(messages[-1], names[0])
     if leaf not in by_id or not is_tree:
         return messages
     return [by_id[name] for name in shown_branch(by_id, names[1], leaf)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -21,7 +21,7 @@ from familiar_cli.base.errors import (
     UsageError,
 )
 from familiar_cli.base.files import read_plain, read_record, remove, write_own, write_whole
-from familiar_cli.base.text import is_visible, nearest, one_line, slugify
+from familiar_cli.base.text import is_visible, join_names, nearest, one_line, slugify
 from familiar_cli.base.times import recurrence
 from familiar_cli.base.times.clock import iso, now, parse_iso
 from familiar_cli.base.who.identity import check_id
@@ -115,8 +115,12 @@ def read_jobs(familiar: Familiar) -> list[Job]:
     """
     path = familiar.paths.jobs
     try:
-        job = tomllib.loads(read_plain(path).decode("utf-8-sig")).get("job", [])
-        return [_check_job(Job(**one)) for one in job]
+        document = tomllib.loads(read_plain(path).decode("utf-8-sig"))
+        _check_keys(document, ["job"], "tables")
+        jobs = document.get("job", [])
+        for one in jobs:
+            _check_keys(one, Job.__struct_fields__, "keys of [[job]]")
+        return [_check_job(Job(**one)) for one in jobs]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError) as error:
@@ -124,6 +128,20 @@ def read_jobs(familiar: Familiar) -> list[Job]:
             f"{str(path)!r} cannot be read: {one_line(str(error), 200)}; no job runs",
             hint="Repair the file by hand, or move it away.",
         ) from error
+
+
+def _check_keys(table: Mapping[str, object], known: Sequence[str], what: str) -> None:
+    """Refuse what nobody would read; a slip of the pen would be a job that never runs.
+
+    Raises:
+        ValueError: There is such a key, or `table` is none.
+    """
+    if not isinstance(table, dict):
+        raise ValueError("a job is a table [[job]]")  # noqa: TRY004  # told as any damage
+    if unknown := sorted(table.keys() - set(known)):
+        raise ValueError(
+            f"unknown {join_names(map(repr, unknown))}; the {what}: {', '.join(known)}"
+        )
 
 
 def _check_job(job: Job) -> Job:

@@ -21,6 +21,7 @@ from familiar_cli.actions.health.job_schedule import (
     rule_of_cron,
     run_due_jobs,
 )
+from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.cli.terminal.reply import BackgroundNotices
@@ -282,3 +283,18 @@ def test_what_is_no_job_is_one_clear_error() -> None:
     assert data("job", "ls")["jobs"] == []
     (home() / "ada" / "jobs.toml").write_text("[[job", "utf-8")
     assert run("job", "ls").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[[jobs]]\nid = 'a'\n", "unknown 'jobs'; the tables: job"),
+        ("[[job]]\nid = 'a'\nat = '9:00'\n", "unknown 'at'; the keys of [[job]]: id, when"),
+        ("[job]\nid = 'a'\n", "a job is a table [[job]]"),
+    ],
+)
+def test_a_key_that_nobody_reads_is_an_error_that_names_it(ada, text, told) -> None:
+    ada.paths.jobs.write_text(text, "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_jobs(ada)
+    assert told in str(caught.value)

@@ -190,12 +190,13 @@ def test_what_claude_shows_besides_text_is_named_and_pasted_text_is_said(store, 
     assert done.notes[0].startswith("2 attachments: named in the turns")
 
 
-def test_the_branch_that_claude_shows_is_taken(store, tmp_path) -> None:
+@pytest.mark.parametrize("leaf", [{"current_leaf_message_uuid": "3"}, {}])
+def test_the_branch_that_claude_shows_is_taken(leaf, store, tmp_path) -> None:
     chat = claude(
         message("1", "human", "When?", parent_message_uuid="root"),
         message("2", "assistant", "At nine.", parent_message_uuid="1"),
         message("3", "assistant", "At ten.", parent_message_uuid="1"),
-        current_leaf_message_uuid="3",
+        **leaf,
     )
     found = only(bring(store, save(tmp_path / "conversations.json", [chat])))
     assert (said(store, found.channel), found.aside) == (["When?", "At ten."], 1)
