@@ -41,7 +41,7 @@ def test_the_author_s_note_of_a_chat_applies_in_its_channel(root, tmp_path) -> N
     dry = bring(tmp_path / "rain.jsonl", "--dry-run")
     assert not list(root.glob("channels/*"))
     done = bring(tmp_path / "rain.jsonl")
-    assert "its author's note applies in the channel" in dry.stdout
+    assert "its author's note would apply in the channel\n" in dry.stdout
     assert "`familiar channel set --unset author_note.text rain --familiar yuzu`" in done.stdout
     sent = data("ask", "Hello", "--channel", "rain", "--dry-run")["messages"]
     assert sent[-2]["content"].startswith("[It rains]")

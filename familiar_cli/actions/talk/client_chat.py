@@ -114,10 +114,11 @@ def adopt_note(
     own = f"{typed(channel)} --familiar {familiar.paths.id}"
     if chat.is_new:
         with suppress(FamiliarError, OSError):
+            removes = f"; `familiar channel set --unset author_note.text {own}` removes it"
             if not dry_run:
                 familiar.channels.set_values(channel, note)
-            removes = f"`familiar channel set --unset author_note.text {own}` removes it"
-            yield f"its author's note applies in the channel; {removes}"
+            told = "would apply" if dry_run else "applies"
+            yield f"its author's note {told} in the channel{'' if dry_run else removes}"
             return
     commands = (
         f"familiar channel set {own} {key} {typed(value)}"
