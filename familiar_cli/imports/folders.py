@@ -226,41 +226,39 @@ def plan_folder(
     return import_plan.ImportPlan(report, tuple(changes))
 
 
-class _FolderDraft:
+class _FolderDraft(Struct, dict=True):
     """A plan under construction."""
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        old: Mapping[str, ImportedFile],
-        wish: FolderImportOptions,
-        merge: Merge,
-    ) -> None:
-        self.old = old
-        self.new = dict(old)
-        self.changes: dict[str, tuple[bytes, str]] = {}
-        self.shown: dict[str, list[str]] = {"written": [], "unchanged": [], "edited": []}
-        self.overwritten: list[str] = []
-        self.warnings: list[str] = []
-        self._store = store
-        self._wish = wish
-        self._merge = merge
-        self._wrote: dict[str, dict[str, str]] = {}
-        self._outdated: list[str] = []
+    store: MemoryStore
+    old: Mapping[str, ImportedFile]
+    wish: FolderImportOptions
+    merge: Merge
+    new: dict[str, ImportedFile] = field(default_factory=dict)
+    changes: dict[str, tuple[bytes, str]] = field(default_factory=dict)
+    shown: dict[str, list[str]] = field(
+        default_factory=lambda: {"written": [], "unchanged": [], "edited": []}
+    )
+    overwritten: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    _wrote: dict[str, dict[str, str]] = field(default_factory=dict)
+    _outdated: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.new = dict(self.old)
 
     def take(self, page: FolderPage, source_sha256: str) -> None:
         """Plan one page."""
         digest = sha256_of(page.content)
         was = self._note_source(page, source_sha256, digest)
-        there = self._store.sha256(page.rel_path)
+        there = self.store.sha256(page.rel_path)
         if there == digest:
             self._note("unchanged", page)
         elif there is not None and there == was:
             self._outdated.append(page.rel_path)
             self._write(page, page.content, was)
-        elif digest == was and not self._wish.force:
+        elif digest == was and not self.wish.force:
             self._note("unchanged" if self._is_in(page, there) else "edited", page)
-        elif there is None and (was is None or self._wish.force):
+        elif there is None and (was is None or self.wish.force):
             self._write(page, page.content, MISSING)
         elif there is None:
             self._note("edited", page)
@@ -288,15 +286,15 @@ class _FolderDraft:
         """Tell whether the existing text already contains the page."""
         if there is None or not page.aside:
             return False
-        now = self._store.read_bytes(page.rel_path)
-        return self._merge(now, page.content) == now
+        now = self.store.read_bytes(page.rel_path)
+        return self.merge(now, page.content) == now
 
     def _merge_page(self, page: FolderPage, there: str) -> bool:
         """Merge the page into the existing text, if possible."""
-        if self._wish.force or not page.aside:
+        if self.wish.force or not page.aside:
             return False
-        now = self._store.read_bytes(page.rel_path)
-        merged = self._merge(now, page.content)
+        now = self.store.read_bytes(page.rel_path)
+        merged = self.merge(now, page.content)
         if merged is None:
             return False
         self._keep_aside(page)
@@ -311,7 +309,7 @@ class _FolderDraft:
         """Keep the original, since memory now holds it merged with other text."""
         digest = self._wrote[page.source][page.aside] = sha256_of(page.content)
         self.new[page.source] = replace(self.new[page.source], original=page.aside)
-        there = self._store.sha256(page.aside)
+        there = self.store.sha256(page.aside)
         if there != digest:
             self.changes[page.aside] = (page.content, there or MISSING)
 
@@ -327,7 +325,7 @@ class _FolderDraft:
         """Name the one new file of the folder that a missing one may have become."""
         was, name = self.old[source], source.rpartition("/")[2]
         found = self._added[name] | self._added[was.sha256]
-        if len(found) != 1 or not self._store.exists(was.original):
+        if len(found) != 1 or not self.store.exists(was.original):
             return ""
         command = f"familiar memory rm {typed(was.original)}"
         return f" (is it now {min(found)!r}? `{command}` removes the old one)"
@@ -343,13 +341,13 @@ class _FolderDraft:
 
     def check_allowed(self) -> None:
         """Refuse changes that are not allowed. Nothing has been written yet."""
-        if self.overwritten and not self._wish.force:
+        if self.overwritten and not self.wish.force:
             raise errors.ConflictError(
                 f"These files differ from the folder: {import_plan.list_paths(self.overwritten)};"
                 " nothing was changed",
-                hint=self._wish.force_hint,
+                hint=self.wish.force_hint,
             )
-        if self._outdated and not (self._wish.update or self._wish.force):
+        if self._outdated and not (self.wish.update or self.wish.force):
             raise errors.RefusedError(
                 f"The folder has changed since the import; {len(self._outdated)} would change: "
                 f"{import_plan.list_paths(self._outdated)}; nothing was changed",

@@ -483,7 +483,7 @@ def is_pointer(path: str, content: bytes) -> bool:
     return content.startswith(_LFS_POINTER) and not path.endswith(".md")
 
 
-class _MergeSteps:
+class _MergeSteps(Struct):
     """Which changes of a merge can be made here.
 
     Attributes:
@@ -493,24 +493,20 @@ class _MergeSteps:
         refused: Why a file could not be taken over, by path.
     """
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        past: JournalPast,
-        blobs: Mapping[str, bytes],
-        here: Mapping[str, str],
-        known: Mapping[str, AbsentVersion],
-    ) -> None:
-        self._store = store
-        self._past = past
-        self._blobs = blobs
-        self._here = here
-        self._known = {path: one for path, one in known.items() if here.get(path) == one.id}
-        self._changes: Mapping[str, str | None] = {}
-        self.steps: list[tuple[str, bytes | None, str]] = []
-        self.absent: dict[str, AbsentVersion] = {}
-        self.gone: list[str] = []
-        self.refused: dict[str, str] = {}
+    store: MemoryStore
+    past: JournalPast
+    blobs: Mapping[str, bytes]
+    here: Mapping[str, str]
+    known: Mapping[str, AbsentVersion]
+    _changes: Mapping[str, str | None] = {}
+    steps: list[tuple[str, bytes | None, str]] = field(default_factory=list)
+    absent: dict[str, AbsentVersion] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = self.known.items()
+        self.known = {path: one for path, one in known if self.here.get(path) == one.id}
 
     @property
     def problems(self) -> dict[str, str]:
@@ -534,7 +530,7 @@ class _MergeSteps:
     def new_blobs(self) -> dict[str, bytes]:
         """Return merged contents that cannot be stored here, by id."""
         ids = {one.id for one in self.absent.values()}
-        return {id_: content for id_, content in self._blobs.items() if id_ in ids}
+        return {id_: content for id_, content in self.blobs.items() if id_ in ids}
 
     def sort_out(self, changes: Mapping[str, str | None], *, is_settled: bool = False) -> None:
         """Separate changes that can be applied from refused ones.
@@ -542,12 +538,12 @@ class _MergeSteps:
         Files refused earlier are retried.
         """
         self._changes = changes
-        self.refused.update(self._past.refused)
-        late = {path: one.id for path, one in self._known.items() if path not in changes}
+        self.refused.update(self.past.refused)
+        late = {path: one.id for path, one in self.known.items() if path not in changes}
         trial, steps = Transaction(SYNC, ""), []
         every = {**changes, **late}
         for path, id_ in sorted(every.items(), key=lambda change: change[1] is not None):
-            if id_ is None and path in self._known and not self._known[path].here:
+            if id_ is None and path in self.known and not self.known[path].here:
                 self.gone.append(path)
                 continue
             if id_ and is_of_repository(path) and not self._id_here(path):
@@ -559,7 +555,7 @@ class _MergeSteps:
                 self._stage_one(trial, *steps[-1])
             except RefusedError as error:
                 self.refused[path] = str(error)
-        problems = self._store.refused(trial, is_settled=is_settled)
+        problems = self.store.refused(trial, is_settled=is_settled)
         self.refused.update((path, str(error)) for path, error in problems.items())
         self.steps = [step for step in steps if step[0] not in self.refused]
         self.absent = {
@@ -574,7 +570,7 @@ class _MergeSteps:
         """Note links and submodules, which the journal has and the disk has not."""
         self.gone += gone
         for path, (id_, _) in entries.items():
-            if path not in self._here and path not in self._changes:
+            if path not in self.here and path not in self._changes:
                 self.absent[path] = AbsentVersion(id_, "", NOT_MEMORY)
 
     def stage(self, tx: Transaction) -> None:
@@ -590,16 +586,16 @@ class _MergeSteps:
 
     def _id_here(self, path: str) -> str:
         """Return the id of a file's content on disk, or an empty string."""
-        return self._known[path].here if path in self._known else self._here.get(path, "")
+        return self.known[path].here if path in self.known else self.here.get(path, "")
 
     def _expected_hash(self, path: str) -> str:
         known = self._id_here(path)
-        return sha256_of(self._past.read(known)) if known else MISSING
+        return sha256_of(self.past.read(known)) if known else MISSING
 
     def _content(self, path: str, id_: str) -> bytes:
-        content = self._blobs.get(id_)
-        content = self._past.read(id_) if content is None else content
-        most = max(self._store.limits.max_file_bytes, MOST_RECORDED_BYTES)
+        content = self.blobs.get(id_)
+        content = self.past.read(id_) if content is None else content
+        most = max(self.store.limits.max_file_bytes, MOST_RECORDED_BYTES)
         if is_pointer(path, content):
             raise RefusedError(f"{path!r} is only a pointer of Git LFS, without its content")
         if len(content) > most:

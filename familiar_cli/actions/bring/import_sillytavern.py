@@ -95,7 +95,7 @@ def import_folder(
         return bringing.run()
 
 
-class _FolderImport:
+class _FolderImport(Struct):
     """Imports a folder, character by character.
 
     Args:
@@ -106,36 +106,31 @@ class _FolderImport:
         progress: Called with the number of files done, and the total.
     """
 
-    def __init__(
-        self,
-        home: Path,
-        place: Path,
-        folder: sillytavern.SillyTavernFolder,
-        mine: tuple[str, ...],
-        progress: OnProgress,
-    ) -> None:
-        self._home = home
-        self._place = place
-        self._folder = folder
-        self._mine = mine
-        self._progress = progress
-        self.at_once = False
-        self._register = sillytavern.Register()
-        self._characters: list[_Character] = []
-        self._not_named: set[sillytavern.FoundFile] = set()
-        self._broken: dict[sillytavern.FoundFile, str] = {}
-        self._links = sillytavern.BookLinks()
-        self._worlds = {file.stem: file for file in folder.of("world")}
-        self._done: list[sillytavern.FamiliarInFolder] = []
-        self._steps = 0
+    home: Path
+    place: Path
+    folder: sillytavern.SillyTavernFolder
+    mine: tuple[str, ...]
+    progress: OnProgress
+    at_once: bool = False
+    _register: sillytavern.Register = field(default_factory=sillytavern.Register)
+    _characters: list[_Character] = field(default_factory=list)
+    _not_named: set[sillytavern.FoundFile] = field(default_factory=set)
+    _broken: dict[sillytavern.FoundFile, str] = field(default_factory=dict)
+    _links: sillytavern.BookLinks = field(default_factory=sillytavern.BookLinks)
+    _worlds: dict[str, sillytavern.FoundFile] = field(default_factory=dict)
+    _done: list[sillytavern.FamiliarInFolder] = field(default_factory=list)
+    _steps: int = 0
+
+    def __post_init__(self) -> None:
+        self._worlds = {file.stem: file for file in self.folder.of("world")}
 
     @property
     def _is_rehearsal(self) -> bool:
-        return self._place != self._home
+        return self.place != self.home
 
     def meet(self, only: tuple[str, ...]) -> None:
         """Read the folder: its characters, their familiars, and the files of each."""
-        for file in self._folder.files:
+        for file in self.folder.files:
             if file.reason:
                 is_refused = "cannot be read" in file.reason
                 self._register.note(file, "refused" if is_refused else "skipped", file.reason)
@@ -148,7 +143,7 @@ class _FolderImport:
 
     def run(self) -> sillytavern.ImportedFolder:
         """Import everything found by `meet`."""
-        for file in self._folder.of("settings"):
+        for file in self.folder.of("settings"):
             if not self._register.knows(file):
                 outcome, reason = self._who_i_am(file)
                 self._register.note(file, outcome, reason)
@@ -161,11 +156,11 @@ class _FolderImport:
                         self._register.note(file, "refused", str(error), familiar=character.id)
         self._name_the_rest()
         return sillytavern.ImportedFolder(
-            str(self._folder.root), tuple(self._done), self._register.reports()
+            str(self.folder.root), tuple(self._done), self._register.reports()
         )
 
     def _read_settings(self) -> None:
-        for file in self._folder.of("settings"):
+        for file in self.folder.of("settings"):
             try:
                 self._links = sillytavern.read_book_links(file)
             except errors.FamiliarError as error:
@@ -179,8 +174,8 @@ class _FolderImport:
             raw, origin = read_foreign(file.path), file.rel_path
             personas = silly_tavern.read_personas(raw, origin=origin)
             persona = silly_tavern.choose_persona(personas, origin=origin)
-            place = place_of_me(self._home, None)
-            profile = show_me(self._home, None)
+            place = place_of_me(self.home, None)
+            profile = show_me(self.home, None)
             wanted = {"name": persona.name, "description": persona.description}
             if any(source != "default" for source in profile.sources.values()):
                 if (profile.name, profile.description) == (persona.name, persona.description):
@@ -200,7 +195,7 @@ class _FolderImport:
         """Read every card once; duplicates are one character."""
         by_content: dict[str, _Character] = {}
         # A picture comes before the JSON of the same name: SillyTavern itself knows pictures only.
-        for file in sorted(self._folder.of("character"), key=lambda f: f.path.suffix != ".png"):
+        for file in sorted(self.folder.of("character"), key=lambda f: f.path.suffix != ".png"):
             try:
                 card = _read_card_file(file)
             except errors.FamiliarError as error:
@@ -222,10 +217,10 @@ class _FolderImport:
 
     def _recognise(self) -> None:
         """Find the familiars made from these cards, and ids for new ones."""
-        there = list_familiars(self._home)
+        there = list_familiars(self.home)
         faces = {character.file.rel_path: character.face for character in self._characters}
         known = sillytavern.match_names(faces, self._faces(there))
-        taken = {entry.name for entry in self._home.iterdir()} if self._home.is_dir() else set()
+        taken = {entry.name for entry in self.home.iterdir()} if self.home.is_dir() else set()
         for character in self._characters:
             match = known.get(character.file.rel_path)
             character.is_new = match is None
@@ -236,7 +231,7 @@ class _FolderImport:
         faces = {}
         for familiar_id in ids:
             try:
-                memory = open_memory(FamiliarPaths(self._home / familiar_id))
+                memory = open_memory(FamiliarPaths(self.home / familiar_id))
                 card = sillytavern.original_card(memory)
             except errors.FamiliarError:
                 continue  # its importer reports the error
@@ -250,7 +245,7 @@ class _FolderImport:
         alike: dict[str, list[_Character]] = {}
         for character in self._characters:
             alike.setdefault(fold(character.file.stem), []).append(character)
-        for file in self._folder.of("chat"):
+        for file in self.folder.of("chat"):
             others = alike.get(fold(file.owner), [])
             owner = exact.get(file.owner) or (others[0] if len(others) == 1 else None)
             if owner:
@@ -267,7 +262,7 @@ class _FolderImport:
         """Assign each group chat to every member."""
         members = {file.path.name: c for c in self._characters for file in (c.file, *c.same)}
         of_chat: dict[str, sillytavern.CharacterGroup] = {}
-        for file in self._folder.of("group"):
+        for file in self.folder.of("group"):
             try:
                 group = sillytavern.read_group(file)
             except errors.FamiliarError as error:
@@ -281,7 +276,7 @@ class _FolderImport:
                 self._register.note(file, "read", use, familiar=character.id)
             if not here:
                 self._register.note(file, "skipped", "none of its members is in `characters`")
-        for file in self._folder.of("group_chat"):
+        for file in self.folder.of("group_chat"):
             owner_group = of_chat.get(file.stem)
             if owner_group is None:
                 self._register.note(file, "skipped", "it belongs to no group in `groups`")
@@ -294,11 +289,11 @@ class _FolderImport:
     def _name_missing(self, group: sillytavern.CharacterGroup) -> None:
         """Report the files that a group lists and the folder lacks."""
         chats = (f"group chats/{stem}.jsonl" for stem in sorted(group.chats))
-        there = {file.rel_path for file in self._folder.files}
+        there = {file.rel_path for file in self.folder.files}
         for name in (*(f"characters/{member}" for member in sorted(group.members)), *chats):
             if name not in there:
                 kind: sillytavern.Kind = "group_chat" if name.endswith(".jsonl") else "character"
-                file = sillytavern.FoundFile(self._folder.root / name, name, kind)
+                file = sillytavern.FoundFile(self.folder.root / name, name, kind)
                 self._register.note(file, "skipped", f"missing; the group {group.name!r} lists it")
 
     def _choose(self, only: tuple[str, ...]) -> None:
@@ -330,14 +325,14 @@ class _FolderImport:
         guess = nearest(name, names)
         listed = f"There are: {', '.join(names) or 'none'}."
         return errors.NotFoundError(
-            f"No character {name!r} in {str(self._folder.root)!r}; nothing was imported",
+            f"No character {name!r} in {str(self.folder.root)!r}; nothing was imported",
             hint=f"Did you mean `--only {typed(guess)}`?" if guess else listed,
         )
 
     def _bring(self, character: _Character) -> None:
         """Make the familiar of a character, and import its files."""
         self._step()
-        home = self._place if character.is_new else self._home
+        home = self.place if character.is_new else self.home
         familiar = Familiar(FamiliarPaths(home / character.id))
         with familiar:
             card = _read_card_file(character.file)
@@ -442,7 +437,7 @@ class _FolderImport:
         books = [self._worlds[name] for name in sorted(names & self._worlds.keys())]
         bank = self._links.attachments.get(character.file.path.name, ())
         paths = [file.path for file in books]
-        paths += [path for name in bank if (path := _below(self._folder.root, name))]
+        paths += [path for name in bank if (path := _below(self.folder.root, name))]
         items = [*done.memories, *((str(path), one) for path in paths for one in memories_in(path))]
         if not items:
             return 0, ()
@@ -513,7 +508,7 @@ class _FolderImport:
     def _chats(
         self, familiar: Familiar, history: HistoryStore, character: _Character
     ) -> import_chat.ImportedChats:
-        reading = client_chat.chat_reading(familiar, mine=self._mine)
+        reading = client_chat.chat_reading(familiar, mine=self.mine)
         files = [(file, client_chat.solo_reading(reading)) for file in character.chats]
         files += [
             (file, client_chat.group_reading(reading, file.stem, group.name))
@@ -559,7 +554,7 @@ class _FolderImport:
                 self._register.note(file, "refused", why, familiar=who)
 
     def _name_the_rest(self) -> None:
-        for file in self._folder.files:
+        for file in self.folder.files:
             if self._register.knows(file):
                 continue
             reason = "it belongs to no imported character"
@@ -572,7 +567,7 @@ class _FolderImport:
 
     def _step(self) -> None:
         self._steps += 1
-        self._progress(_FILES, min(self._steps, len(self._folder.files)), len(self._folder.files))
+        self.progress(_FILES, min(self._steps, len(self.folder.files)), len(self.folder.files))
 
 
 def _below(root: Path, name: str) -> Path | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, RefLimitError, RemoteDamagedError
 from familiar_cli.base.files import Disk, inflate, read_plain, remove_leftovers
@@ -137,7 +137,7 @@ def is_unfinished(name: str) -> bool:
     return bool(re.fullmatch(r"tmp_(?:pack_[0-9a-f]{12}(?:\.idx)?|obj_\d+[0-9a-f]{12})", name))
 
 
-class Objects:
+class Objects(Struct):
     """All objects in `journal.git/objects`. Close it: packs stay open while reading.
 
     Args:
@@ -148,20 +148,12 @@ class Objects:
         beside: Fallback store for objects missing here.
     """
 
-    def __init__(
-        self,
-        directory: str,
-        disk: Disk | None = None,
-        *,
-        is_foreign: bool = False,
-        beside: Objects | None = None,
-    ) -> None:
-        self.directory = directory
-        self._is_foreign = is_foreign
-        self._beside = beside
-        self._disk = disk or Disk()
-        self._reader: packs.PackReader | None = None
-        self._fresh: list[str] = []  # files nothing committed refers to yet
+    directory: str
+    disk: Disk = Disk()
+    is_foreign: bool = False
+    beside: Objects | None = None
+    _reader: packs.PackReader | None = None
+    _fresh: list[str] = field(default_factory=list)  # files nothing committed refers to yet
 
     def read(self, id_: str) -> bytes:
         """Return an object's content. Raises `FamiliarError` when it is missing or damaged."""
@@ -199,7 +191,7 @@ class Objects:
             is_here = self._packed().has(id_)
         except (packs.UnknownIndexError, OSError) as error:
             raise self._damaged(f"a pack cannot be read: {error}") from error
-        return is_here or (self._beside is not None and self._beside.has(id_))
+        return is_here or (self.beside is not None and self.beside.has(id_))
 
     def write(self, objects: Iterable[GitObject]) -> None:
         """Write objects durably. May raise OSError."""
@@ -213,22 +205,22 @@ class Objects:
         try:
             for directory in missing:
                 with suppress(FileExistsError):
-                    self._disk.mkdir(directory)
+                    self.disk.mkdir(directory)
             for id_, one in new.items():
                 path = self._path(id_)
                 if not os.path.exists(path):
                     name = f"tmp_obj_{os.getpid()}{os.urandom(6).hex()}"  # git knows this prefix
                     temporary = os.path.join(os.path.dirname(path), name)
-                    self._disk.create(temporary, _compress_object(one))
+                    self.disk.create(temporary, _compress_object(one))
                     waiting.append((temporary, path))
             for temporary, path in waiting:
-                self._disk.replace(temporary, path)
+                self.disk.replace(temporary, path)
                 self._fresh.append(path)
         except BaseException:
             remove_leftovers(temporary for temporary, _ in waiting)
             raise
         for directory in [*directories, *([self.directory] if missing else ())]:
-            self._disk.sync_dir(directory)
+            self.disk.sync_dir(directory)
 
     def add_pack(self, count: int, unpacked: Iterator[UnpackedObject]) -> str:
         """Write a pack durably and atomically; return its path without suffix.
@@ -238,15 +230,15 @@ class Objects:
         from dulwich.object_format import DEFAULT_OBJECT_FORMAT
         from dulwich.pack import PackChunkGenerator
 
-        if not self._is_foreign:
+        if not self.is_foreign:
             self.clear_leftovers()
         content = PackChunkGenerator(DEFAULT_OBJECT_FORMAT, count, unpacked)
         path = os.path.join(self.directory, "pack", f"tmp_pack_{os.urandom(6).hex()}")
-        self._disk.create(path, content)
+        self.disk.create(path, content)
         rows = ((id_, *place) for id_, place in content.entries.items())
         before = set(_list_names(os.path.dirname(path)))
-        name = packs.finish_pack(self._disk, path, rows, content.sha1digest())
-        self._disk.sync_dir(os.path.dirname(path))
+        name = packs.finish_pack(self.disk, path, rows, content.sha1digest())
+        self.disk.sync_dir(os.path.dirname(path))
         new = (f"{name}.pack", f"{name}.idx")
         self._fresh += [one for one in new if os.path.basename(one) not in before]
         return name
@@ -320,7 +312,7 @@ class Objects:
 
     def forget_loose(self, id_: str) -> None:
         """Remove a loose object that is packed. May raise OSError."""
-        self._disk.unlink(self._path(id_))
+        self.disk.unlink(self._path(id_))
 
     def close(self) -> None:
         """Close the packs; the next use reopens them."""
@@ -332,7 +324,7 @@ class Objects:
         """Return the pack reader, which stays open until `close`."""
         if self._reader is None:
             self._check_plain("pack")
-            most = packs.MOST_OBJECT_BYTES if self._is_foreign else _MOST_OWN_BYTES
+            most = packs.MOST_OBJECT_BYTES if self.is_foreign else _MOST_OWN_BYTES
             self._reader = packs.PackReader(os.path.join(self.directory, "pack"), most)
         return self._reader
 
@@ -347,18 +339,18 @@ class Objects:
         except (zlib.error, EOFError, ValueError) as error:
             raise self._damaged(f"object {id_} cannot be read: {error}") from error
         except RefLimitError as error:
-            if self._is_foreign:
+            if self.is_foreign:
                 raise
             raise self._damaged(f"object {id_} is larger than any file of memory") from error
         except KeyError as error:
-            others = [self._beside] if self._beside else self.alternates()
+            others = [self.beside] if self.beside else self.alternates()
             place = next((other for other in others if other.has(id_)), None)
             if place is None:
                 raise self._damaged(f"object {id_} is missing") from error
             return place.get(id_)
 
     def _inflated(self, path: str) -> bytes:
-        if not self._is_foreign:
+        if not self.is_foreign:
             return inflate(read_plain(path), _MOST_OWN_BYTES)
         compressed = read_plain(path, packs.MOST_OBJECT_BYTES)
         head = zlib.decompressobj().decompress(compressed[:_HEAD_BYTES], _HEAD_BYTES)
@@ -381,7 +373,7 @@ class Objects:
         return os.path.join(self.directory, id_[:2], id_[2:])
 
     def _damaged(self, what: str) -> FamiliarError:
-        if not self._is_foreign:
+        if not self.is_foreign:
             return journal_damaged(what)
         return RemoteDamagedError(
             f"The remote is damaged: {what}; nothing was changed here",
@@ -390,7 +382,7 @@ class Objects:
         )
 
     def _unreadable(self, what: str, error: OSError) -> FamiliarError:
-        if not self._is_foreign:
+        if not self.is_foreign:
             return journal_unreadable(what, error)
         return self._damaged(f"{what} cannot be read: {error.strerror or error}")
 

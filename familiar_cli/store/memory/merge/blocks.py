@@ -14,7 +14,8 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Final, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.base.languages import heading_in
 from familiar_cli.base.markdown import TextLine, body_start, bullet, comments, scan
@@ -145,7 +146,7 @@ _COMMENT: Final = "<!--"
 _CLOSED: Final = re.compile(r"<!--(?:(?!<!--|-->)[^\n])*-->")
 
 
-class MergeBlock:
+class MergeBlock(Struct, dict=True, eq=False):
     """A part of a page. A section's contents are parsed on demand.
 
     Two blocks are equal if their lines are, regardless of position.
@@ -163,28 +164,17 @@ class MergeBlock:
         sections: Subsections of a section.
     """
 
-    def __init__(
-        self,
-        kind: Kind,
-        lines: list[str] | None = None,
-        gap: list[str] | None = None,
-        *,
-        level: int = 0,
-        indent: int = 0,
-        words_at: int = 0,
-        after: MergeBlock | None = None,
-    ) -> None:
-        self.kind = kind
-        self.lines = lines or []
-        self.gap = gap or []
-        self.level = level
-        self.indent = indent
-        self.words_at = words_at
-        self.after = after
-        self.sections: list[MergeBlock] = []
-        self.rows: list[Row] | None = None
-        self._inside: list[MergeBlock] | None = None
-        self._key: tuple[str, ...] | None = None
+    kind: Kind
+    lines: list[str] = field(default_factory=list)
+    gap: list[str] = field(default_factory=list)
+    level: int = 0
+    indent: int = 0
+    words_at: int = 0
+    after: MergeBlock | None = None
+    sections: list[MergeBlock] = field(default_factory=list)
+    rows: list[Row] | None = None
+    _inside: list[MergeBlock] | None = None
+    _key: tuple[str, ...] | None = None
 
     @property
     def inside(self) -> list[MergeBlock]:
@@ -221,17 +211,7 @@ class MergeBlock:
 
     def copy(self, gap: list[str], after: MergeBlock | None) -> MergeBlock:
         """Return a copy for another position."""
-        same = MergeBlock(
-            self.kind,
-            self.lines,
-            gap,
-            level=self.level,
-            indent=self.indent,
-            words_at=self.words_at,
-            after=after,
-        )
-        same.sections, same.rows, same._inside = self.sections, self.rows, self._inside
-        return same
+        return replace(self, gap=gap, after=after)
 
     @cached_property
     def channel(self) -> str:
