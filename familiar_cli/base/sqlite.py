@@ -247,6 +247,8 @@ def is_unwritable(error: BaseException) -> bool:
 
 def hint_for(fault: Fault, otherwise: str, directory: Path) -> str:
     """Return the hint for `fault` in a directory, or `otherwise` if only the caller knows."""
-    if fault is Fault.read_only:
-        return files.write_hint(files.refusal_of_disk(directory))
+    if fault in {Fault.read_only, Fault.other}:  # a full disk is an "I/O error", too
+        why = files.refusal_of_disk(directory)
+        if fault is Fault.read_only or why != errno.EACCES:
+            return files.write_hint(why)
     return _HINTS.get(fault, otherwise)

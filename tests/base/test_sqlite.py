@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import familiar_cli
+from familiar_cli.base import files
 from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, rows_among, transaction
 
 
@@ -80,6 +82,12 @@ def test_a_full_disk_is_told_as_such_and_nothing_is_changed(connection) -> None:
         connection.execute("INSERT INTO t VALUES (2, ?)", ("x" * 20_000,))
     assert fault_of(caught.value) is Fault.full
     assert texts(connection) == ["kept"]
+
+
+def test_an_error_of_a_full_disk_has_its_hint(tmp_path, monkeypatch) -> None:
+    assert hint_for(Fault.other, "Otherwise.", tmp_path) == "Otherwise."
+    monkeypatch.setattr(files, "refusal_of_disk", lambda _: errno.ENOSPC)
+    assert "The disk is full" in hint_for(Fault.other, "Otherwise.", tmp_path)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 512, 513, 70_000])

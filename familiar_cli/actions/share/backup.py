@@ -596,9 +596,9 @@ def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]
         except errors.RemoteDamagedError as error:
             yield str(error)
             continue
-        is_good = sum(piece.length for piece in new) <= len(pack)  # pieces never overlap
+        is_whole = sum(piece.length for piece in new) <= len(pack)  # pieces never overlap
         for piece in new:
-            is_good = is_good and _unpack(pack, piece) is not None
+            is_good = is_whole and _unpack(pack, piece) is not None
             checked[f"{name}:{piece.start}"] = "" if is_good else f"{name} is damaged"
         yield next(filter(None, (checked[f"{name}:{piece.start}"] for piece in pieces)), "")
 
