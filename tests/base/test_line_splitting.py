@@ -12,7 +12,6 @@ OTHERS = {
     "context/processors.py",
     "context/providers/past_turns.py",
     "context/summarising.py",
-    "context/trace.py",
     "store/journal/objects.py",
     "store/journal/past.py",
     "store/memory/merge/files.py",
