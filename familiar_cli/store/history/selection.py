@@ -236,8 +236,20 @@ def channels_written_by(history: HistoryFile, source: str, since: int) -> frozen
     return frozenset(unpack(row[0]) for row in history.rows(sql, (since, pack(source))))
 
 
+_conditions: dict[int, tuple[Viewer, str, list[Any]]] = {}  # one turn asks for the same often
+
+
 def visible_condition(viewer: Viewer) -> tuple[str, list[Any]]:
     """Build the SQL condition, and its values, for turns that a viewer may see."""
+    known = _conditions.get(id(viewer))
+    if known is None or known[0] is not viewer:
+        if len(_conditions) >= _MOST_VIEWERS:
+            _conditions.clear()
+        known = _conditions[id(viewer)] = viewer, *_build_condition(viewer)
+    return known[1], [*known[2]]
+
+
+def _build_condition(viewer: Viewer) -> tuple[str, list[Any]]:
     parts, values = list[str](), list[Any]()
     hidden = [pack(channel_id) for channel_id in sorted(viewer.hidden_channels)]
     if hidden:
@@ -279,6 +291,7 @@ def _to_author(row: Iterable[Any]) -> Author | None:
     return None if platform is None else Author(unpack(platform), unpack(user_id))
 
 
+_MOST_VIEWERS: Final = 8
 _LARGEST: Final = 2**63 - 1  # largest number in SQLite; a citation may name a larger one
 _PAGE: Final = 1000  # turns read per query
 _KEPT: Final = (
