@@ -97,7 +97,7 @@ def _compare(paths: FamiliarPaths, where: Path, least: dict[str, int]) -> dict[s
         kept = _turns(where / name / paths.id / "history.db")
         lost += len(kept) < before
         differing += kept != whole[: len(kept)]
-    damaged = len(verify_backups(target)[1])
+    damaged = len(verify_backups(target).problems)
     return {
         "restored": len(least),
         "turns": len(whole),

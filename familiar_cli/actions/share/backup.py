@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -24,7 +24,7 @@ from tempfile import gettempdir
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
-from msgspec import Struct, to_builtins
+from msgspec import Struct, field, to_builtins
 
 from familiar_cli.base import errors
 from familiar_cli.base.config.environment import install_command
@@ -46,7 +46,7 @@ from familiar_cli.base.files import (
     write_own,
 )
 from familiar_cli.base.sqlite import connect, is_unwritable
-from familiar_cli.base.text import counted, one_line, size_words, typed
+from familiar_cli.base.text import counted, one_line, shorten_list, size_words, typed
 from familiar_cli.base.times.clock import now
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.schema import open_to_read, translate_errors
@@ -59,12 +59,16 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], None]
 
+_CHOOSE_ANOTHER: Final = (
+    "`familiar backup verify DIR` shows the intact ones; choose one with `--backup NAME`."
+)
 FORMAT: Final = 1
 MANIFEST: Final = ".manifest"
 SEALED: Final = ".age"
 PIECE_BYTES: Final = 1 << 20
 PACK_BYTES: Final = 1 << 24
 _LOCK_S: Final = 60.0
+_MOST_NAMED: Final = 5  # damaged files
 _SPARED: Final = timedelta(days=1)  # packs of a backup that another machine may be writing
 _SKEW: Final = timedelta(minutes=1)  # between the clocks of machines that share a target
 _STAMP: Final = "%Y%m%dT%H%M%S%fZ"
@@ -141,7 +145,9 @@ class Manifest(Struct, frozen=True):
             return _with_plain_names(msgspec.json.decode(text, type=cls))
         except (ValueError, EOFError, zlib.error, RecursionError) as error:
             why = one_line(str(error), 200)
-            raise errors.RemoteDamagedError(f"The manifest is damaged: {why}") from error
+            raise errors.RemoteDamagedError(
+                f"The manifest is damaged: {why}", hint=_CHOOSE_ANOTHER
+            ) from error
 
 
 def _with_plain_names(manifest: Manifest) -> Manifest:
@@ -211,6 +217,12 @@ class BackupTarget:
             except FileNotFoundError:
                 return []
         return sorted(name.rstrip("/").rpartition("/")[2] for name in there)
+
+    def size(self, familiar_id: str, name: str) -> int:
+        """Return the size of a file; 0 if it is missing."""
+        with self._storage_errors("read"), suppress(FileNotFoundError):
+            return self._files.size(f"{self._root}/{familiar_id}/{name}") or 0
+        return 0
 
     def read(self, familiar_id: str, name: str) -> bytes:
         """Read and decrypt a file."""
@@ -539,68 +551,91 @@ def _retire(target: BackupTarget, familiar_id: str, keep: int) -> tuple[str, ...
     return tuple(name.partition(".")[0] for name in old)
 
 
-def verify_backups(
-    target: BackupTarget, familiar_ids: Sequence[str] = ()
-) -> tuple[list[str], dict[str, str]]:
+class BackupCheck(Struct, frozen=True):
+    """The result of verifying backups.
+
+    Args:
+        whole: The intact backups.
+        problems: What is wrong with each of the others.
+        files: The damaged files of each of those, unless its list of files is damaged.
+    """
+
+    whole: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=dict)
+
+
+def verify_backups(target: BackupTarget, familiar_ids: Sequence[str] = ()) -> BackupCheck:
     """Read every piece of every backup, and verify its hash.
 
     Args:
         familiar_ids: Only these familiars; empty for all.
-
-    Returns:
-        The intact backups, and the problems of the others.
 
     Raises:
         NotFoundError: There are no backups.
         RemoteKeyError: They are encrypted for another key.
     """
     ids = list(familiar_ids) or target.familiars()
-    whole: list[str] = []
-    problems: dict[str, str] = {}
+    check = BackupCheck()
     for familiar_id in ids:
-        checked: dict[str, str] = {}
-        names = target.names(familiar_id)
-        for name in manifest_names(names):
+        checked: dict[Piece, int | str] = {}
+        for name in manifest_names(target.names(familiar_id)):
             backup = f"{familiar_id}/{name.partition('.')[0]}"
             try:
                 manifest = Manifest.from_bytes(target.read(familiar_id, name))
-                lost = next((pack for pack in manifest.packs if pack not in names), "")
-                problem = f"{target.address!r} lacks {familiar_id}/{lost}" if lost else ""
-                problem = problem or next(filter(None, _bad_packs(target, manifest, checked)), "")
+                _check_pieces(target, manifest, checked)
+                bad = {f.path: why for f in manifest.files if (why := _problem_of(f, checked))}
             except errors.RemoteDamagedError as error:
-                problem = str(error)
-            if problem:
-                problems[backup] = problem
+                check.problems[backup] = str(error)
+                continue
+            if bad:
+                told = f"{len(bad)} of {counted(len(manifest.files), 'file')}"
+                why = "; ".join(dict.fromkeys(bad.values()))
+                check.problems[backup] = f"{told} ({shorten_list(bad, _MOST_NAMED)}): {why}"
+                check.files[backup] = list(bad)
             else:
-                whole.append(backup)
-    if not (whole or problems):
+                check.whole.append(backup)
+    if not (check.whole or check.problems):
         raise _no_backup(target, ids)
-    return whole, problems
+    return check
 
 
-def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]) -> Iterator[str]:
-    """Yield the problem of each pack of a backup; an empty string for none.
+def _check_pieces(
+    target: BackupTarget, manifest: Manifest, checked: dict[Piece, int | str]
+) -> None:
+    """Note the unpacked size of each piece of a backup, or what is wrong with it.
 
     Args:
-        manifest: The backup.
-        checked: Results for individual pieces, filled in.
+        checked: The results so far, filled in.
     """
     by_pack: dict[str, set[Piece]] = {}
-    for file in manifest.files:
-        for piece in file.pieces:
+    for piece in (piece for file in manifest.files for piece in file.pieces):
+        if piece not in checked:
             by_pack.setdefault(piece.pack, set()).add(piece)
     for name, pieces in by_pack.items():
-        new = [piece for piece in pieces if f"{name}:{piece.start}" not in checked]
         try:
-            pack = target.read(manifest.familiar, name) if new else b""
+            pack = target.read(manifest.familiar, name)
         except errors.RemoteDamagedError as error:
-            yield str(error)
+            checked |= dict.fromkeys(pieces, str(error))
             continue
-        is_whole = sum(piece.length for piece in new) <= len(pack)  # pieces never overlap
-        for piece in new:
-            is_good = is_whole and _unpack(pack, piece) is not None
-            checked[f"{name}:{piece.start}"] = "" if is_good else f"{name} is damaged"
-        yield next(filter(None, (checked[f"{name}:{piece.start}"] for piece in pieces)), "")
+        within = {p for p in pieces if 0 <= p.start <= p.start + p.length <= len(pack)}
+        is_sound = sum(piece.length for piece in within) <= len(pack)  # pieces never overlap
+        for piece in pieces:
+            content = _unpack(pack, piece) if is_sound and piece in within else None
+            checked[piece] = f"{name} is damaged" if content is None else len(content)
+
+
+def _problem_of(file: BackedUpFile, checked: Mapping[Piece, int | str]) -> str:
+    """Return what is wrong with a file of a backup whose pieces were checked; empty: nothing."""
+    results = [checked[piece] for piece in file.pieces]
+    if problem := next((result for result in results if isinstance(result, str)), ""):
+        return problem
+    is_same = len(file.pieces) != 1 or file.pieces[0].sha256 == file.sha256
+    if not is_same or sum(map(int, results)) != file.size:
+        return "its pieces are not those of the file"
+    if file.path != f"../{ME_FILE}":
+        _is_ours(file.path)
+    return ""
 
 
 def _unpack(pack: bytes, piece: Piece) -> bytes | None:
@@ -737,7 +772,7 @@ def _write_files(
 def _damaged_error(file: BackedUpFile) -> errors.RemoteDamagedError:
     return errors.RemoteDamagedError(
         f"{file.path!r} is damaged in the backup; nothing was restored",
-        hint="`familiar backup verify DIR` shows the intact ones; choose one with `--backup NAME`.",
+        hint=_CHOOSE_ANOTHER,
     )
 
 
@@ -781,8 +816,11 @@ def _no_backup(target: BackupTarget, targets: Sequence[str]) -> errors.NotFoundE
     )
 
 
-def list_backups(target: BackupTarget) -> list[dict[str, Any]]:
-    """List all backups: familiar, name and time, oldest first.
+def list_backups(target: BackupTarget, *, read: bool = True) -> list[dict[str, Any]]:
+    """List all backups: familiar, name, time, and the problem of its manifest, oldest first.
+
+    Args:
+        read: Whether manifests are read, except encrypted ones.
 
     Raises:
         NotFoundError: There are no backups.
@@ -791,10 +829,26 @@ def list_backups(target: BackupTarget) -> list[dict[str, Any]]:
     if not ids:
         raise _no_backup(target, ids)
     return [
-        {"familiar": familiar_id, "backup": name.partition(".")[0], "at": _time_of(name)}
+        {
+            "familiar": familiar_id,
+            "backup": name.partition(".")[0],
+            "at": _time_of(name),
+            "problem": _manifest_problem(target, familiar_id, name) if read else "",
+        }
         for familiar_id in ids
         for name in manifest_names(target.names(familiar_id))
     ]
+
+
+def _manifest_problem(target: BackupTarget, familiar_id: str, name: str) -> str:
+    """Return what is wrong with a manifest; of an encrypted one, only that it is empty."""
+    try:
+        if name.endswith(SEALED):
+            return "" if target.size(familiar_id, name) else "The manifest is empty"
+        Manifest.from_bytes(target.read(familiar_id, name))
+    except errors.RemoteDamagedError as error:
+        return str(error)
+    return ""
 
 
 def _time_of(name: str) -> str:

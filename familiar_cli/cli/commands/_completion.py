@@ -190,7 +190,9 @@ def _backups(ctx: typer.Context) -> Values:
     target = str((*ctx.args, ctx.params["target"])[0])  # unread, since `--backup` lacks its value
     if "://" in target:
         return ()  # a shell does not wait for a network
-    return [one["backup"] for one in list_backups(BackupTarget(target, FileCipher((), str)))]
+    return [
+        one["backup"] for one in list_backups(BackupTarget(target, FileCipher((), str)), read=False)
+    ]
 
 
 def _settings(ctx: typer.Context) -> Values:

@@ -133,7 +133,12 @@ def _show_backups(ctx: typer.Context, place: BackupTarget) -> None:
 
     backups, home = list_backups(place), home_of(ctx)
     rows = [
-        [one["familiar"], one["backup"], local_time(one["at"], _zone_in(home, one["familiar"]))]
+        [
+            one["familiar"],
+            one["backup"],
+            local_time(one["at"], _zone_in(home, one["familiar"])),
+            *(["damaged"] if one["problem"] else []),
+        ]
         for one in backups
     ]
     output(ctx).answer({"target": place.address, "backups": backups}, Columns(rows))
@@ -150,17 +155,17 @@ def _verify(ctx: typer.Context, place: BackupTarget) -> None:
     from familiar_cli.actions.share.backup import verify_backups
 
     choice = globals_of(ctx).familiar
-    whole, problems = verify_backups(place, [choice] if choice else [])
+    check = verify_backups(place, [choice] if choice else [])
+    whole, problems = check.whole, check.problems
     lines = [f"whole    {one}" for one in whole]
     lines += [f"damaged  {one}: {why}" for one, why in problems.items()]
-    data = {"target": place.address, "whole": whole, "problems": problems}
-    output(ctx).answer(data, "\n".join(lines) + "\n")
-    if problems:
-        raise PartialError(
-            f"{len(problems)} of {counted(len(whole) + len(problems), 'backup')} "
-            f"{'is' if len(problems) == 1 else 'are'} damaged",
-            hint=f"Make a new one: `familiar backup {place.address}`.",
-        )
+    data = {"target": place.address, "whole": whole, "problems": problems, "files": check.files}
+    damaged = PartialError(
+        f"{len(problems)} of {counted(len(whole) + len(problems), 'backup')} "
+        f"{'is' if len(problems) == 1 else 'are'} damaged",
+        hint=f"Make a new one: `familiar backup {place.address}`.",
+    )
+    output(ctx).answer(data, "\n".join(lines) + "\n", [damaged] if problems else [])
 
 
 @restore_app.command()

@@ -81,7 +81,7 @@ def test_only_what_is_new_is_written_and_old_backups_can_be_removed(ada, tmp_pat
     third = back_up(ada, place, keep=2)
     assert third.removed == (first.name,)
     assert 0 < third.written_bytes < first.written_bytes
-    assert verify_backups(place)[0] == [f"ada/{second.name}", f"ada/{third.name}"]
+    assert verify_backups(place).whole == [f"ada/{second.name}", f"ada/{third.name}"]
     restore(place, tmp_path / "new", "ada", backup=second.name)
     assert "oolong" not in (tmp_path / "new/ada/memory/topics/tea.md").read_text("utf-8")
 
@@ -128,6 +128,31 @@ def test_damage_is_found_and_nothing_of_it_is_restored(ada, tmp_path) -> None:
     assert "error: ada: " in result.stderr
 
 
+def test_damage_of_an_older_version_of_a_file_leaves_newer_backups_whole(ada, tmp_path) -> None:
+    place = target(tmp_path / "copy")
+    first = back_up(ada, place)
+    run("memory", "append", "topics/tea.md", "- and oolong")
+    second, third = back_up(ada, place), back_up(ada, place)
+    (path,) = (tmp_path / "copy/ada").glob(f"{first.name}*.manifest")
+    files = {file.path: file for file in Manifest.from_bytes(path.read_bytes()).files}
+    (piece,) = files["memory/topics/tea.md"].pieces
+    pack = tmp_path / "copy/ada" / piece.pack
+    content = bytearray(pack.read_bytes())
+    content[piece.start + piece.length // 2] ^= 1
+    pack.write_bytes(content)
+    next((tmp_path / "copy/ada").glob(f"{third.name}*.manifest")).write_bytes(b"")
+
+    found = data("backup", "verify", str(tmp_path / "copy"), code=7)
+    assert (found["whole"], list(found["problems"])) == (
+        [f"ada/{second.name}"],
+        [f"ada/{first.name}", f"ada/{third.name}"],
+    )
+    assert found["files"] == {f"ada/{first.name}": ["memory/topics/tea.md"]}
+    listed = data("backup", "list", str(tmp_path / "copy"))["backups"]
+    assert [bool(one["problem"]) for one in listed] == [False, False, True]
+    assert restore(place, tmp_path / "new", "ada", backup=second.name).files == second.files
+
+
 def test_a_backup_that_breaks_off_is_none(ada, tmp_path) -> None:
     class Full(BackupTarget):
         def write(self, familiar_id: str, name: str, content: bytes) -> str:
@@ -140,7 +165,7 @@ def test_a_backup_that_breaks_off_is_none(ada, tmp_path) -> None:
     run("memory", "append", "topics/tea.md", "- and oolong")
     with pytest.raises(FamiliarError, match="full"):
         back_up(ada, Full(str(tmp_path / "copy"), FileCipher((), str)))
-    assert verify_backups(place)[0] == [f"ada/{made.name}"]
+    assert verify_backups(place).whole == [f"ada/{made.name}"]
     assert back_up(ada, place).written_bytes > 0
 
 
@@ -176,7 +201,7 @@ def test_what_is_said_meanwhile_is_in_it_up_to_a_moment(ada, tmp_path) -> None:
 def test_an_address_of_fsspec_is_a_place_too(ada, tmp_path) -> None:
     place = target("memory://familiars")
     made = back_up(ada, place)
-    assert verify_backups(target("memory://familiars"))[0] == [f"ada/{made.name}"]
+    assert verify_backups(target("memory://familiars")).whole == [f"ada/{made.name}"]
     assert restore(place, tmp_path, "ada").files == made.files
 
 
