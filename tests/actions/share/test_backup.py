@@ -306,23 +306,3 @@ def test_what_cannot_be_is_one_clear_error(ada, tmp_path) -> None:
     there = datetime.fromisoformat(listed["at"]).astimezone(ZoneInfo("Asia/Tokyo"))
     assert run("backup", "list", copy).stdout.endswith(f"  {there:%Y-%m-%d %H:%M}\n")
     assert home().is_dir()
-
-
-def test_a_piece_that_is_damaged_concerns_only_backups_that_need_it(ada, tmp_path) -> None:
-    place = target(tmp_path / "copy")
-    first = back_up(ada, place)
-    run("memory", "append", "topics/tea.md", "- and oolong")
-    second = back_up(ada, place)
-    pieces = [
-        {piece for file in manifest.files for piece in file.pieces}
-        for name in manifest_names(place.names("ada"))
-        for manifest in [Manifest.from_bytes(place.read("ada", name))]
-    ]
-    lost = min(pieces[0] - pieces[1], key=lambda piece: piece.start)
-    (pack,) = (tmp_path / "copy").rglob(lost.pack)
-    content = bytearray(pack.read_bytes())
-    content[lost.start : lost.start + lost.length] = bytes(lost.length)
-    pack.chmod(0o600)
-    pack.write_bytes(content)
-    whole, problems = verify_backups(place)
-    assert (whole, list(problems)) == ([f"ada/{second.name}"], [f"ada/{first.name}"])
