@@ -506,6 +506,23 @@ def test_many_chats_cost_each_as_much_as_few(tmp_path, monkeypatch) -> None:
     assert costs["again", 120] < 1.5 * costs["again", 20]
 
 
+def test_an_update_of_a_book_that_a_person_undid_stays_undone(tmp_path) -> None:
+    folder = DataFolder(tmp_path / "st")
+    folder.character("Mira", extensions={"world": "Isle"})
+    folder.world("Isle", "Reef")
+    found(folder)
+    (page,) = (home() / "mira" / "memory" / "lore" / "imported" / "isle").glob("*.md")
+    before = page.read_text("utf-8")
+    book = folder.root / "worlds" / "Isle.json"
+    book.write_text(book.read_text("utf-8").replace("Reef", "Reef, sunk"), "utf-8")
+    found(folder)
+    assert page.read_text("utf-8") != before
+    assert run("memory", "undo", "--familiar", "mira").exit_code == 0
+    answer = found(folder)
+    assert page.read_text("utf-8") == before
+    assert "stays undone" in reason(answer, "worlds/Isle.json")
+
+
 def test_what_extensions_remember_comes_along_once(tmp_path) -> None:
     folder = DataFolder(tmp_path / "st")
     folder.character("Mira")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,7 +23,8 @@ from familiar_cli.imports import import_chat, sillytavern
 from familiar_cli.imports.create import character_name, create_familiar, id_for, plan_unpack
 from familiar_cli.imports.foreign_files import read_foreign, text_at
 from familiar_cli.imports.formats import silly_tavern
-from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
+from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook, plan_import
+from familiar_cli.imports.import_plan import FileToWrite
 from familiar_cli.imports.lorebook_shelf import place_for
 from familiar_cli.imports.reading import load_book, memories_in, read_card
 from familiar_cli.store.memory.pages.lines import number_spans
@@ -606,6 +607,12 @@ def _import_book(
             f"`familiar import-lorebook {typed(str(file.path))} --force "
             f"--familiar {familiar.paths.id}` replaces them"
         )
+    if lorebook is None:
+        return "skipped", (
+            "the book has changed, and you have undone that change, which stays undone; "
+            f"`familiar import-lorebook {typed(str(file.path))} --update "
+            f"--familiar {familiar.paths.id}` makes it again"
+        )
     if not lorebook.written:
         return "unchanged", ""
     return ("imported" if is_new else "updated"), ""
@@ -620,14 +627,30 @@ def _book_problem(file: sillytavern.FoundFile) -> str:
     return ""
 
 
-def _import_newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> ImportedLorebook:
-    """Import a lorebook with its changes; an identical one from the card stays as it is."""
+def _import_newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> ImportedLorebook | None:
+    """Import a lorebook with its changes, unless a person has undone these: None.
+
+    An identical one from the card stays as it is.
+    """
     try:
         return import_lorebook(familiar.memory, book, dry_run=dry_run)
     except errors.ConflictError:
         raise
     except errors.RefusedError:
+        pages = plan_import(book, familiar.memory, update=True).changes
+        if any(_was_undone(familiar, page) for page in pages):
+            return None
         return import_lorebook(familiar.memory, book, update=True, dry_run=dry_run)
+
+
+def _was_undone(familiar: Familiar, page: FileToWrite) -> bool:
+    """Tell whether the last change of a page was to undo what would be written again."""
+    with suppress(errors.NotFoundError):  # it is new
+        (last,) = familiar.past.log(page.path, limit=1)
+        with closing(familiar.journal.repository) as repository:
+            undone = [repository.file_at(id_, page.path) for id_ in last.commit.undoes]
+        return page.content in undone
+    return False
 
 
 def _character_names(character: _Character) -> set[str]:

@@ -221,12 +221,13 @@ def _others_affected(
     """Return other turns that may name or quote somebody, and what replies to others lose."""
     quoted: list[int] = []
     replies: dict[int, tuple[Loss, ...]] = {}
+    is_unsure = bool(traces.names.ordinary or traces.names.shared)
     for turn_id, role, content in _other_turns(connection, without):
         losses, kept = tuple(traces.losses(content)), content
         if losses and role == "assistant":
             replies[turn_id] = losses
             losses, kept = (), traces.redacted(content)
-        if losses or traces.names.may_be_in(kept):
+        if losses or (is_unsure and traces.names.may_be_in(kept)):
             quoted.append(turn_id)
     return quoted, replies
 
