@@ -7,7 +7,7 @@ turns, `write_memory` writes memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, tzinfo
+from datetime import date, datetime, time, timedelta, tzinfo
 from functools import cache, cached_property, partial
 from itertools import chain
 from os import path
@@ -310,8 +310,6 @@ class Familiar:
 
     def _evidence(self, rules: PrivacyRules) -> Evidence:
         """Build the evidence of memory under these rules."""
-        from datetime import datetime, time, timedelta
-
         from familiar_cli.base.who.visibility import OWNERS, Evidence
         from familiar_cli.store.history.selection import (
             arrivals_stamp,

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import tomlkit
 from msgspec import Struct, to_builtins
 
-from familiar_cli.base.config.home import is_abandoned
+from familiar_cli.base.config.home import FamiliarPaths, Instance, is_abandoned
 from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig
 from familiar_cli.base.config.settings import all_settings, parse, read_text
 from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, LockedError
@@ -53,7 +53,6 @@ from familiar_cli.sync.journal_epochs import EpochWriter, memory_orders
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.channel import ChannelConfigs
-    from familiar_cli.base.config.home import FamiliarPaths, Instance
     from familiar_cli.base.config.values import Setting
     from familiar_cli.store.history.store import HistoryStore
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from familiar_cli.actions.health.damaged_marks import damage_in
 from familiar_cli.base import errors
-from familiar_cli.base.config.home import FamiliarPaths, check_here, familiar_and_reason
-from familiar_cli.base.config.schema import EMBEDDERS, CharacterConfig
+from familiar_cli.base.config.home import ME_FILE, FamiliarPaths, check_here, familiar_and_reason
+from familiar_cli.base.config.schema import EMBEDDERS, ChannelConfig, CharacterConfig, HomeSettings
 from familiar_cli.base.files import check_own, is_plain
 from familiar_cli.base.languages import ENGLISH, FIRST_TURNS, language_in
 from familiar_cli.base.text import counted, fold, one_line, shorten_list, typed
@@ -142,8 +142,6 @@ def familiar(target: CheckTarget) -> Iterator[Diagnosis]:
 def settings(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check that the settings of the familiar, its channels and its home can be read."""
     from familiar_cli.base.config import serving
-    from familiar_cli.base.config.home import ME_FILE
-    from familiar_cli.base.config.schema import ChannelConfig, HomeSettings
     from familiar_cli.base.config.settings import effective_settings, load_written
 
     home, channels = target.home, sorted(target.paths.channels.glob("*.toml"))

@@ -19,7 +19,7 @@ from typer.main import get_command, get_command_from_info, get_command_name
 
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import MOST_NUMBER, counted, nearest
-from familiar_cli.cli.commands._contents import ALIASES
+from familiar_cli.cli.commands._contents import ALIASES, CALLED
 from familiar_cli.pages.emit import Output, exact_bytes
 
 if TYPE_CHECKING:
@@ -236,8 +236,6 @@ class FamiliarGroup(TyperGroup):
 
     def suggest_command(self, ctx: Any, words: Sequence[str]) -> str | None:  # noqa: ANN401
         """Suggest the command that an unknown one was probably meant to be."""
-        from familiar_cli.cli.commands._contents import CALLED
-
         if meant := CALLED.get(f"{ctx.info_name}-{words[0]}"):
             return f"{ctx.find_root().command_path} {meant}"
         guess = nearest(words[0], self.list_commands(ctx))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from familiar_cli.base.errors import FamiliarError, PartialError, UsageError
 from familiar_cli.base.text import counted, typed
@@ -281,8 +281,6 @@ def import_chat(
             their content.
         dates: Order of day, month and year in dates such as 01/02/2024.
     """
-    from msgspec.structs import replace
-
     from familiar_cli.actions.talk.client_chat import adopt_notes, chat_reading
     from familiar_cli.cli.commands.init import familiar_option
     from familiar_cli.imports.import_chat import ChatImportOptions, import_chats

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.base.text import fold, typed
 from familiar_cli.base.times.clock import iso, to_zone
-from familiar_cli.base.who.identity import CHARACTERS
+from familiar_cli.base.who.identity import CHARACTERS, Me
 from familiar_cli.imports import contract, conversation
 from familiar_cli.imports.cast import SILLY_TAVERN
 from familiar_cli.imports.chat_times import read_time
@@ -28,7 +28,6 @@ from familiar_cli.store.history.selection import (
 )
 
 if TYPE_CHECKING:
-    from familiar_cli.base.who.identity import Me
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.imports.contract import ForeignItem, Reading
     from familiar_cli.imports.source import ForeignFile, Row

@@ -24,7 +24,7 @@ from familiar_cli.servers.mcp.tool import (
 )
 from familiar_cli.store.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR, told_path
 from familiar_cli.store.memory.pages.items import chats_in
-from familiar_cli.sync.shared_files import Device
+from familiar_cli.sync.shared_files import Device, SharedFile
 from familiar_cli.writing.consolidation.periods import read_period
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         Token,
     )
     from familiar_cli.servers.mcp.tool import Arguments, Caller, Schema
-    from familiar_cli.sync.shared_files import SharedFile
 
 _UNREGISTERED: Final = (
     "{device} is not registered and may not push: the server has to be started with --embodiments."

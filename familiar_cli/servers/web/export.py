@@ -8,7 +8,7 @@ from familiar_cli.actions.memory.graph import overview
 from familiar_cli.actions.memory.past import timeline
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.markdown import split_front_matter
-from familiar_cli.base.times.clock import to_zone
+from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.base.who.visibility import NOBODY, OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.web import drawing
@@ -30,7 +30,6 @@ def export_page(familiar: Familiar) -> str:
     """Render the export page: self-contained, without scripts or network access."""
     from familiar_cli.actions.health.status import status_of
     from familiar_cli.actions.talk.sent import layers_over_time
-    from familiar_cli.base.times.clock import now
 
     turns = [
         selection.turn

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from familiar_cli.actions.health.start import ModelTest
 from familiar_cli.actions.memory import desk
 from familiar_cli.actions.memory.consolidate import Consolidation, ConsolidationOptions
-from familiar_cli.actions.share.sync import status
+from familiar_cli.actions.share.sync import status, sync
 from familiar_cli.actions.share.sync_decisions import Choice, open_conflicts, resolve
 from familiar_cli.base.config.edit import set_values
 from familiar_cli.base.config.settings import Effective, effective_settings
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import bullet, without_marker
-from familiar_cli.base.text import bare_lines
+from familiar_cli.base.text import bare_lines, counted
 from familiar_cli.pages import writing_pages
 from familiar_cli.servers.web import setup_pages
 from familiar_cli.servers.web.asking import (
@@ -113,8 +113,6 @@ def _line_words(line: str) -> str:
 
 def decide_plan(request: PageRequest) -> Redirect:
     """Apply the accepted pieces of a plan, and discard the rejected ones."""
-    from familiar_cli.base.text import counted
-
     familiar, plan_id = request.familiar, request.path["plan"]
     memory = familiar.memory
     try:
@@ -309,7 +307,6 @@ def settle_conflict(request: PageRequest) -> Redirect:
 
 def sync_now(request: PageRequest) -> Redirect:
     """Sync with every remote without asking for passwords; failures are shown on the page."""
-    from familiar_cli.actions.share.sync import sync
     from familiar_cli.pages.status_pages import report_text
     from familiar_cli.sync.engine import SyncOptions
 

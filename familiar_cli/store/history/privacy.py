@@ -11,13 +11,12 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, check_kind
 from familiar_cli.base.errors import RefusedError
-from familiar_cli.base.who.identity import NEUTRAL, parse_author
+from familiar_cli.base.who.identity import NEUTRAL, Author, parse_author
 from familiar_cli.base.who.visibility import OWNERS, PUBLIC, PrivacyRules, Viewer, channel_scope
 from familiar_cli.store.history import selection
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.channel import ChannelConfigs
-    from familiar_cli.base.who.identity import Author
     from familiar_cli.base.who.visibility import Evidence
     from familiar_cli.store.history.store import HistoryStore
 
