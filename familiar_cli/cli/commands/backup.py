@@ -112,20 +112,20 @@ def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> N
         except FamiliarError as error:
             failed[paths.id] = error
     data = {"target": place.address, "backups": reports}
-    if reports or not failed:
-        out.report(data, "\n".join(map(words_of, reports)) + "\n" * bool(reports))
-    _raise_failures(failed, is_partial=bool(reports))
+    text = "\n".join(map(words_of, reports)) + "\n" * bool(reports)
+    errors = _combine_failures(failed, is_partial=bool(reports))
+    out.report(data, text, errors, is_failure=not reports)
 
 
-def _raise_failures(failed: dict[str, FamiliarError], *, is_partial: bool) -> None:
-    """Raise the error of a single familiar as it is; combine several, or one beside a success."""
+def _combine_failures(failed: dict[str, FamiliarError], *, is_partial: bool) -> list[FamiliarError]:
+    """Return the error of a single familiar as it is; of several, or beside a success, one."""
     if not failed:
-        return
+        return []
     first = next(iter(failed.values()))
     if len(failed) == 1 and not is_partial:
-        raise first
+        return [first]
     told = "; ".join(f"{one}: {error}" for one, error in failed.items())
-    raise (PartialError if is_partial else type(first))(told, hint=first.hint)
+    return [(PartialError if is_partial else type(first))(told, hint=first.hint)]
 
 
 def _show_backups(ctx: typer.Context, place: BackupTarget) -> None:
@@ -216,9 +216,8 @@ def restore(
             failed[familiar_id] = error
     shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in restorations]
     data = {"target": target, "restored": restorations}
-    if shown or not failed:
-        out.report(data, "\n".join(shown) + "\n" * bool(shown))
-    _raise_failures(failed, is_partial=bool(restorations))
+    errors = _combine_failures(failed, is_partial=bool(restorations))
+    out.report(data, "\n".join(shown) + "\n" * bool(shown), errors, is_failure=not restorations)
     if any(one.left_out_me for one in restorations):
         out.note("me.toml was left out; if the accounts in it are yours, add `--me`.")
     out.note(

@@ -123,6 +123,8 @@ def test_damage_is_found_and_nothing_of_it_is_restored(ada, tmp_path) -> None:
 
     run("init", "bea", "--template", "companion")
     run("backup", str(tmp_path / "copy"), "--familiar", "bea")
+    restored = data("restore", str(tmp_path / "copy"), "--home", str(tmp_path / "json"), code=7)
+    assert [one["familiar"] for one in restored["restored"]] == ["bea"]
     result = run("restore", str(tmp_path / "copy"), "--home", str(tmp_path / "new"))
     assert (result.exit_code, "Restored bea" in result.stdout) == (7, True)
     assert "error: ada: " in result.stderr
