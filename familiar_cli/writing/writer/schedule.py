@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from familiar_cli.base.times.clock import now
 from familiar_cli.store.history import WRITER
 from familiar_cli.store.passes import RETRY_AFTER, as_failure
@@ -58,7 +56,7 @@ def _silence_s(history: HistoryStore) -> float:
     return (last[1].at - last[0].at).total_seconds()
 
 
-class MemoryWriterScheduler(Struct):
+class MemoryWriterScheduler:
     """Runs one pass at a time. A request during a pass leads to one more pass.
 
     It belongs to one event loop; `close` ends it. Exceptions in a pass do not stop it.
@@ -73,20 +71,29 @@ class MemoryWriterScheduler(Struct):
         retry_s: Minimum seconds between a failure and the retry.
     """
 
-    write: Callable[[], Awaitable[object]]
-    waiting: Callable[[], int]
-    turn_threshold: int = 50
-    idle_timeout: float = 1800.0
-    on_error: Callable[[FamiliarError], None] = lambda _: None
-    retry_in_s: Callable[[], float] = lambda: 0.0
-    retry_s: float = RETRY_S
-    _not_before: float = 0.0
-    _wanted: int = 0  # last pass requested
-    _flushed: int = 0
-    _done: int = 0  # last one finished
-    _closed: bool = False
-    _task: asyncio.Task[None] | None = None
-    _timer: asyncio.TimerHandle | None = None
+    def __init__(
+        self,
+        write: Callable[[], Awaitable[object]],
+        waiting: Callable[[], int],
+        *,
+        turn_threshold: int = 50,
+        idle_timeout: float = 1800.0,
+        on_error: Callable[[FamiliarError], None] = lambda _: None,
+        retry_in_s: Callable[[], float] = lambda: 0.0,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self._write = write
+        self._waiting = waiting
+        self._turn_threshold = turn_threshold
+        self._idle_timeout = idle_timeout
+        self._on_error = on_error
+        self._retry_in_s = retry_in_s
+        self._retry_s = retry_s
+        self._not_before = 0.0
+        self._wanted = self._flushed = self._done = 0  # last pass requested, last one finished
+        self._closed = False
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def running(self) -> bool:
@@ -96,12 +103,12 @@ class MemoryWriterScheduler(Struct):
     def notify_turn(self) -> None:
         """Signal a new turn: restart the idle timer and check the threshold."""
         self.watch()
-        if self.waiting() >= self.turn_threshold:
+        if self._waiting() >= self._turn_threshold:
             self.catch_up()
 
     def watch(self) -> None:
         """Check once the idle timeout has passed from now, even if there are new turns."""
-        self._look_in(self.idle_timeout)
+        self._look_in(self._idle_timeout)
 
     def catch_up(self) -> None:
         """Run a pass now, or later if the last one failed recently."""
@@ -149,17 +156,17 @@ class MemoryWriterScheduler(Struct):
 
     async def _pass(self, number: int) -> None:
         try:
-            await self.write()
+            await self._write()
         except Exception as error:  # noqa: BLE001  # the scheduler survives any failed pass
-            self._not_before = asyncio.get_running_loop().time() + self.retry_s
+            self._not_before = asyncio.get_running_loop().time() + self._retry_s
             self._look_in(self._rest_s())
-            self.on_error(as_failure(error))
+            self._on_error(as_failure(error))
         finally:
             self._done = number
 
     def _rest_s(self) -> float:
         """Return how long to wait after a failure in this process or an earlier one."""
-        return max(self._not_before - asyncio.get_running_loop().time(), self.retry_in_s())
+        return max(self._not_before - asyncio.get_running_loop().time(), self._retry_in_s())
 
     def _look_in(self, seconds: float) -> None:
         if self._timer:
@@ -168,10 +175,10 @@ class MemoryWriterScheduler(Struct):
 
     def _check_waiting(self) -> None:
         try:
-            waiting = self.waiting()
+            waiting = self._waiting()
         except Exception as error:  # noqa: BLE001  # a callback of the loop: nobody else could handle it
-            self.on_error(as_failure(error))
-            self._look_in(self.retry_s)
+            self._on_error(as_failure(error))
+            self._look_in(self._retry_s)
             return
         if waiting:
             self.catch_up()

@@ -208,9 +208,9 @@ async def test_turns_that_cannot_be_counted_are_counted_again_later() -> None:
     passes = Passes(takes_s=0)
     scheduler = passes.scheduler(idle_timeout=0.02, retry_s=0.05)
     passes.said(scheduler)
-    count, scheduler.waiting = scheduler.waiting, lambda: 1 // 0
+    count, scheduler._waiting = scheduler._waiting, lambda: 1 // 0
     await asyncio.sleep(0.04)
-    scheduler.waiting = count
+    scheduler._waiting = count
     await asyncio.sleep(0.2)
 
     assert ([str(e) for e in passes.errors], passes.covered) == (
