@@ -24,6 +24,7 @@ from familiar_cli.store.history.events import (
     append_event,
     begin_branch,
     branch_of,
+    parts_of,
     set_branch,
 )
 from familiar_cli.store.history.forgetting import is_forgotten
@@ -537,7 +538,7 @@ def _lines_set_aside(
 def find_withdrawn(
     history: HistoryStore, channel_id: str, lines: Callable[[], Iterable[IncomingLine]]
 ) -> list[int]:
-    """Return the turns of an imported channel that were withdrawn, and that its source still has.
+    """Return the turns of a channel's past that were withdrawn, and that its source still has.
 
     Args:
         lines: Yields the lines of the source.
@@ -546,9 +547,12 @@ def find_withdrawn(
         "SELECT identity, turn_id FROM set_aside JOIN turn_extras USING (turn_id) "
         "JOIN turns ON id = turn_id WHERE withdrawn AND channel_id = ?"
     )
-    rows = history.rows(sql, (pack(channel_id),))
-    known = {identity_of(channel_id, line.fingerprint) for line in (lines() if rows else ())}
-    return sorted(turn_id for identity, turn_id in rows if identity in known)
+    with history.use(create=False) as connection:
+        parts = [part.channel_id for part in parts_of(connection, channel_id)]
+    rows = {name: found for name in parts if (found := history.rows(sql, (pack(name),)))}
+    digests = [line.fingerprint for line in lines()] if rows else []
+    known = {identity_of(name, digest) for name in rows for digest in digests}
+    return sorted(turn for found in rows.values() for digest, turn in found if digest in known)
 
 
 _RUN: Final = 3  # consecutive equal lines that are no coincidence

@@ -191,6 +191,15 @@ def test_a_branch_may_change_what_it_shares_and_a_person_may_in_both(store, tmp_
     assert "differs from the chat" in done["other"].notes[0]
 
 
+def test_a_line_that_is_gone_from_the_parent_alone_is_told(store, tmp_path) -> None:
+    main, other = talk(8), [*talk(4), *talk(2, first=30)]
+    bring_all(store, tmp_path, main=[HEAD, *main], other=[left("main"), *other])
+    del main[1]
+    done = bring_all(store, tmp_path, main=[HEAD, *main], other=[left("main"), *other])
+    assert "line 1" not in shown(store, "other")
+    assert "withdrawn, and left so: turn 2" in done["other"].notes[0]
+
+
 def test_a_long_part_that_differs_stays_shared_and_that_is_told(store, tmp_path) -> None:
     main, other = talk(30), [*talk(25), *talk(1, first=40)]
     bring_all(store, tmp_path, main=[HEAD, *main], other=[left("main"), *other])
