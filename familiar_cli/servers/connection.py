@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import status_of
+from familiar_cli.base.text import digest_of
 from familiar_cli.store.memory.store.store import state_of
 
 if TYPE_CHECKING:
@@ -137,9 +138,11 @@ class EventStream(StreamingResponse):
             await self._events.aclose()
 
 
-async def stream_changes(feed: ChangeFeed[None]) -> AsyncGenerator[bytes]:
-    """Yield a server-sent event for each new turn or change."""
+async def stream_changes(feed: ChangeFeed[None], *, is_late: bool) -> AsyncGenerator[bytes]:
+    """Yield a server-sent event for each new turn or change, and one for those before it."""
     yield RETRY
+    if is_late:
+        yield CHANGED
     async with aclosing(feed.listen(feed.number)) as changes:
         async for new in changes:
             yield CHANGED if new else BEAT
@@ -149,6 +152,11 @@ def state_of_files(paths: FamiliarPaths) -> object:
     """Return a value that changes with each turn or memory change; costs three stats."""
     history = (paths.history, paths.history.with_name(f"{paths.history.name}-wal"))
     return (*map(_file_stamp, history), state_of(str(paths.journal)))
+
+
+def stamp_of_files(paths: FamiliarPaths) -> str:
+    """Return `state_of_files` as a short text."""
+    return digest_of(repr(state_of_files(paths)), 8).hex()
 
 
 def _file_stamp(path: Path) -> tuple[int, int]:

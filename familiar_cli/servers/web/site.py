@@ -27,7 +27,12 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.servers.connection import ChangeFeeds, EventStream, stream_changes
+from familiar_cli.servers.connection import (
+    ChangeFeeds,
+    EventStream,
+    stamp_of_files,
+    stream_changes,
+)
 from familiar_cli.servers.limits import StreamSlots
 from familiar_cli.servers.web import (
     asking,
@@ -351,12 +356,13 @@ class Site:
                     form,
                     *(files[-1] if files else ()),
                 )
-                return self._response(asked, request, page.answer(asked))
+                stamp = stamp_of_files(familiar.paths)  # before anything is read
+                return self._response(asked, request, page.answer(asked), stamp)
         except FamiliarError as error:
             return self._answer_error(request, error, base)
 
     def _response(
-        self, asked: asking.PageRequest, request: Request, answer: asking.Answer
+        self, asked: asking.PageRequest, request: Request, answer: asking.Answer, stamp: str
     ) -> Response:
         if isinstance(answer, asking.Redirect):
             return RedirectResponse(self._with_note(answer), status_code=303)
@@ -367,7 +373,13 @@ class Site:
         zone = asked.familiar.zone
         return _page_response(
             answer.template,
-            {**shared, "current": asked.familiar.paths.id, "zone": zone, **answer.values},
+            {
+                **shared,
+                "current": asked.familiar.paths.id,
+                "zone": zone,
+                "stamp": stamp,
+                **answer.values,
+            },
             answer.status,
         )
 
@@ -489,7 +501,9 @@ class Site:
         except FamiliarError as error:
             return self._answer_error(request, error)
         feed = self._feeds.of(paths, _no_news)
-        return EventStream(stream_changes(feed), self.slots.take())
+        stamp = await asyncio.to_thread(stamp_of_files, paths)
+        is_late = request.query_params.get("since", stamp) != stamp
+        return EventStream(stream_changes(feed, is_late=is_late), self.slots.take())
 
 
 async def _no_news() -> None:

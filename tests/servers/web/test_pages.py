@@ -328,3 +328,10 @@ def test_each_block_runs_in_its_own_direction(client, world) -> None:
     text = client.get("/memory/topics/salaam.md").text
     assert '<p dir="auto">شكرا</p>' in text
     assert '<li dir="auto">تفاح</li>' in text
+
+
+def test_what_was_said_before_a_page_listens_is_told_as_soon_as_it_does(client) -> None:
+    address = re.search(r'data-events="([^"]+)"', client.get("/").text)[1]
+    run("hear", "A word in between")
+    with client.stream("GET", unescape(address)) as events:
+        assert next(line for line in events.iter_lines() if "event" in line) == "event: change"

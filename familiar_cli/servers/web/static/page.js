@@ -5,7 +5,7 @@
 const parts = document.querySelectorAll("[data-live]");
 if (parts.length && window.EventSource) {
   const source = new EventSource(document.querySelector("[data-events]").dataset.events);
-  let reading = false, changed = false, opened = false;
+  let reading = false, changed = false;
   async function readAgain() {
     changed = true;
     if (reading) return;
@@ -30,11 +30,6 @@ if (parts.length && window.EventSource) {
     }
   }
   source.addEventListener("change", readAgain);
-  // Nobody tells what changed before the stream was open, or while the connection was lost.
-  source.addEventListener("open", () => {
-    if (opened || performance.now() > 1000) readAgain();
-    opened = true;
-  });
 }
 
 // A slider of days: at each step the part of the page that it is about is read again, and the slider keeps the focus.
