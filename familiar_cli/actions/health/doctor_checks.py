@@ -501,6 +501,7 @@ def clock(target: CheckTarget) -> Iterator[Diagnosis]:
     times: list[tuple[str, datetime]] = []
     with Familiar(target.paths) as opened, closing(opened.journal.repository):
         for job in read_jobs(opened):
+            _ = job.rule  # raises if it has none
             last = read_state(opened, job).last or job.added
             times.append((f"the last run of job {job.id!r}", parse_iso(last)))
         for finding in clock_findings(opened):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import (
@@ -115,12 +115,7 @@ def read_jobs(familiar: Familiar) -> list[Job]:
     """
     path = familiar.paths.jobs
     try:
-        document = tomllib.loads(read_plain(path).decode("utf-8-sig"))
-        _check_keys(document, ["job"], "tables")
-        jobs = document.get("job", [])
-        for one in jobs:
-            _check_keys(one, Job.__struct_fields__, "keys of [[job]]")
-        return [_check_job(Job(**one)) for one in jobs]
+        return _read_entries(tomllib.loads(read_plain(path).decode("utf-8-sig")))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError) as error:
@@ -130,18 +125,47 @@ def read_jobs(familiar: Familiar) -> list[Job]:
         ) from error
 
 
+def _read_entries(document: dict[str, Any]) -> list[Job]:
+    """Return the jobs in a file.
+
+    Raises:
+        ValueError: It holds anything else, or an invalid job.
+    """
+    _check_keys(document, ["job"], "tables")
+    entries = document.get("job", [])
+    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        raise ValueError("a job is a table [[job]]")
+    for one in entries:
+        _check_keys(one, Job.__struct_fields__, "keys of [[job]]")
+    jobs = [_check_job(job) for job in convert(entries, list[Job])]
+    for job in jobs:
+        _check_id(job, jobs)
+        parse_iso(job.added)
+    return jobs
+
+
 def _check_keys(table: Mapping[str, object], known: Sequence[str], what: str) -> None:
     """Refuse what nobody would read; a slip of the pen would be a job that never runs.
 
     Raises:
-        ValueError: There is such a key, or `table` is none.
+        ValueError: There is such a key.
     """
-    if not isinstance(table, dict):
-        raise ValueError("a job is a table [[job]]")  # noqa: TRY004  # told as any damage
     if unknown := sorted(table.keys() - set(known)):
         raise ValueError(
             f"unknown {join_names(map(repr, unknown))}; the {what}: {', '.join(known)}"
         )
+
+
+def _check_id(job: Job, jobs: Sequence[Job]) -> None:
+    """Check that a job's id names a file, and no other job.
+
+    Raises:
+        ValueError: It does not.
+    """
+    if slugify(job.id) != job.id:
+        raise ValueError(f"{job.id!r} cannot be a job's id, {slugify(job.id)!r} can")
+    if sum(one.id == job.id for one in jobs) > 1:
+        raise ValueError(f"two jobs have the id {job.id!r}")
 
 
 def _check_job(job: Job) -> Job:

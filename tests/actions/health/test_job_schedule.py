@@ -285,16 +285,30 @@ def test_what_is_no_job_is_one_clear_error() -> None:
     assert run("job", "ls").exit_code == 3
 
 
+JOB = "[[job]]\nid = 'a'\nwhen = 'every day 8:00'\nadded = '2026-01-31'\nrun = 'sync'\n"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("[[jobs]]\nid = 'a'\n", "unknown 'jobs'; the tables: job"),
         ("[[job]]\nid = 'a'\nat = '9:00'\n", "unknown 'at'; the keys of [[job]]: id, when"),
         ("[job]\nid = 'a'\n", "a job is a table [[job]]"),
+        (JOB.replace("added = '2026", "added = 'soon"), "'soon-01-31'"),
+        (JOB.replace("run = 'sync'", "say = 5"), "got `int` - at `$[0].say`"),
+        (JOB.replace("id = 'a'", "id = '../a'"), "'../a' cannot be a job's id, 'a' can"),
+        (JOB * 2, "two jobs have the id 'a'"),
     ],
 )
-def test_a_key_that_nobody_reads_is_an_error_that_names_it(ada, text, told) -> None:
+def test_an_invalid_file_of_jobs_is_an_error_that_names_the_mistake(ada, text, told) -> None:
     ada.paths.jobs.write_text(text, "utf-8")
     with pytest.raises(ConfigError) as caught:
         read_jobs(ada)
     assert told in str(caught.value)
+
+
+def test_doctor_names_a_job_that_can_never_run() -> None:
+    root = live("ada")
+    (root / "jobs.toml").write_text(JOB.replace("every day 8:00", "sometimes"), "utf-8")
+    told = [one["detail"] for one in data("doctor", code=7)["checks"] if one["verdict"] == "fail"]
+    assert any("Job 'a' has no valid schedule" in detail for detail in told)
