@@ -22,7 +22,7 @@ from familiar_cli.base.files import Disk, locked, read_plain, status_of, write_h
 from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.base.times import clock
 from familiar_cli.store.memory.layout import PENDING_DIR, RUN_ID, is_hidden
-from familiar_cli.store.memory.store import files
+from familiar_cli.store.memory.store import files, walk
 from familiar_cli.store.memory.store.files import MISSING, Limits
 
 if TYPE_CHECKING:
@@ -99,10 +99,8 @@ class MemoryStore:
             NotFoundError: No such directory.
             TooManyResultsError: It has more than `limits.max_results` entries.
         """
-        from familiar_cli.store.memory.store.walk import list_dir
-
         limit = self.limits.max_results
-        return self._steady(lambda: list_dir(self._tree, rel_path, hidden=hidden, limit=limit))
+        return self._steady(lambda: walk.list_dir(self._tree, rel_path, hidden=hidden, limit=limit))
 
     def list_page(
         self, rel_path: str = "", *, after: str = "", most: int = 300
@@ -119,9 +117,7 @@ class MemoryStore:
         Raises:
             NotFoundError: No such directory.
         """
-        from familiar_cli.store.memory.store.walk import list_page
-
-        return self._steady(lambda: list_page(self._tree, rel_path, after=after, most=most))
+        return self._steady(lambda: walk.list_page(self._tree, rel_path, after=after, most=most))
 
     def exists(self, rel_path: str) -> bool:
         """Tell whether a file exists."""
@@ -259,10 +255,8 @@ class MemoryStore:
         Dotted names are left out unless `hidden`. Links and unreadable files are listed in
         `skipped`. Raises `NotFoundError` if `rel_path` does not exist, unless `missing_ok`.
         """
-        from familiar_cli.store.memory.store.walk import list_files
-
         with suppress(NotFoundError) if missing_ok else nullcontext():
-            return self._steady(lambda: list_files(self._tree, rel_path, hidden=hidden))
+            return self._steady(lambda: walk.list_files(self._tree, rel_path, hidden=hidden))
         return files.FileListing((), ())
 
     def plan_ids(self) -> list[str]:
@@ -276,10 +270,8 @@ class MemoryStore:
 
         Empty if the directory does not exist. Costs half as much as `walk`.
         """
-        from familiar_cli.store.memory.store.walk import stat_files
-
         with suppress(NotFoundError):
-            return self._steady(lambda: stat_files(self._tree, rel_path))
+            return self._steady(lambda: walk.stat_files(self._tree, rel_path))
         return {}
 
     def grep(
@@ -293,9 +285,9 @@ class MemoryStore:
         Raises:
             TooManyResultsError: There are more than `limits.max_results`.
         """
-        from familiar_cli.store.memory.store.walk import all_hits
-
-        return all_hits(self.search(pattern, rel_path, case_insensitive=case_insensitive), pattern)
+        return walk.all_hits(
+            self.search(pattern, rel_path, case_insensitive=case_insensitive), pattern
+        )
 
     def search(
         self,
@@ -312,10 +304,8 @@ class MemoryStore:
             LimitError: The search took longer than `limits.grep_timeout_s`.
             NotFoundError: `rel_path` does not exist.
         """
-        from familiar_cli.store.memory.store.walk import grep_files
-
         return self._steady(
-            lambda: grep_files(
+            lambda: walk.grep_files(
                 self._tree,
                 pattern,
                 rel_path,
@@ -331,9 +321,9 @@ class MemoryStore:
         Raises:
             TooManyResultsError: There are more than `limits.max_results`.
         """
-        from familiar_cli.store.memory.store.walk import glob_files
-
-        return self._steady(lambda: glob_files(self._tree, pattern, limit=self.limits.max_results))
+        return self._steady(
+            lambda: walk.glob_files(self._tree, pattern, limit=self.limits.max_results)
+        )
 
     @contextmanager
     def transaction(
