@@ -223,38 +223,13 @@ class _HeaderStyle(Struct, frozen=True):
 _COLONS: Final = ":："
 _TIMED: Final = (
     _HeaderStyle("[time] <Name> text", rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_QUOTED}", "[", "<"),
-    _HeaderStyle(
-        "[time] Name: text",
-        rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_SAYS}",
-        "[",
-        _COLONS,
-    ),
-    _HeaderStyle(
-        "(time) Name: text",
-        rf"\((?P<stamp>STAMP)\)\s{{0,3}}{_SAYS}",
-        "(",
-        _COLONS,
-    ),
+    _HeaderStyle("[time] Name: text", rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_SAYS}", "[", _COLONS),
+    _HeaderStyle("(time) Name: text", rf"\((?P<stamp>STAMP)\)\s{{0,3}}{_SAYS}", "(", _COLONS),
     _HeaderStyle(_ANDROID, rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}", "", "-–—"),
-    _HeaderStyle(
-        LINE_STYLE,
-        r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)",
-        "",
-        "\t",
-    ),
+    _HeaderStyle(LINE_STYLE, r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)", "", "\t"),
     _HeaderStyle("time <Name> text", rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}", "", "<"),
-    _HeaderStyle(
-        _TABS,
-        r"(?P<stamp>STAMP)\t(?P<name>[^\t<>]{1,60})\t(?P<text>.*)",
-        "",
-        "\t",
-    ),
-    _HeaderStyle(
-        "time Name: text",
-        rf"(?P<stamp>STAMP)[,:]?[\s|]{{1,3}}{_SAYS}",
-        "",
-        _COLONS,
-    ),
+    _HeaderStyle(_TABS, r"(?P<stamp>STAMP)\t(?P<name>[^\t<>]{1,60})\t(?P<text>.*)", "", "\t"),
+    _HeaderStyle("time Name: text", rf"(?P<stamp>STAMP)[,:]?[\s|]{{1,3}}{_SAYS}", "", _COLONS),
     _HeaderStyle(
         "Name (time): text",
         r"(?P<name>[^:：\n]{1,80}?)[ ]{0,2}[(\[（](?P<stamp>STAMP)[)\]）][ ]?[:：](?P<text>.*)",
@@ -264,10 +239,7 @@ _TIMED: Final = (
 )
 _BLOCKS: Final = (
     _HeaderStyle(
-        "[time] Name",
-        r"\[(?P<stamp>STAMP)\][ ](?P<name>[^:：\n]{1,60}?)(?: \(pinned\))?",
-        "[",
-        "]",
+        "[time] Name", r"\[(?P<stamp>STAMP)\][ ](?P<name>[^:：\n]{1,60}?)(?: \(pinned\))?", "[", "]"
     ),
     _HeaderStyle(
         "Name — time",
@@ -277,10 +249,7 @@ _BLOCKS: Final = (
         "-–—",
     ),
     _HeaderStyle(
-        "Name (time)",
-        r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[(\[](?P<stamp>STAMP)[)\]]",
-        "",
-        "([",
+        "Name (time)", r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[(\[](?P<stamp>STAMP)[)\]]", "", "(["
     ),
 )
 # Lines with a time and nobody who speaks, by the style of the messages beside them.

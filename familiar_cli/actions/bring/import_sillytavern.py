@@ -347,10 +347,7 @@ class _FolderImport(Struct):
             with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
                 done = self._chats(familiar, history, character)
             memories, told = self._memories(familiar, character, done, dry_run=rehearse)
-            warnings += (
-                *told,
-                *self._adopt_notes(familiar, character, done, dry_run=rehearse),
-            )
+            warnings += (*told, *self._adopt_notes(familiar, character, done, dry_run=rehearse))
             if not self._is_rehearsal:
                 with suppress(errors.FamiliarError):  # the next search does it, or reports it
                     familiar.finder.index_words()

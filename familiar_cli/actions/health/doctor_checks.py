@@ -435,8 +435,7 @@ def _count_vectors(
     if total - made + unread <= SOME:
         return ok(detail)
     return warn(
-        detail,
-        "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`.",
+        detail, "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`."
     )
 
 

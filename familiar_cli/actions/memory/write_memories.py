@@ -600,12 +600,7 @@ def _check_size(store: MemoryStore, name: str, seen: str, whole: str) -> None:
 
 
 def stage_change(
-    tx: Transaction,
-    rel_path: str,
-    before: str | None,
-    after: str | None,
-    *,
-    any_size: bool = False,
+    tx: Transaction, rel_path: str, before: str | None, after: str | None, *, any_size: bool = False
 ) -> None:
     """Stage the change of a file from one text to another; None means no file."""
     expect = MISSING if before is None else sha256_of(before)

@@ -771,8 +771,7 @@ def _write_files(
 
 def _damaged_error(file: BackedUpFile) -> errors.RemoteDamagedError:
     return errors.RemoteDamagedError(
-        f"{file.path!r} is damaged in the backup; nothing was restored",
-        hint=_CHOOSE_ANOTHER,
+        f"{file.path!r} is damaged in the backup; nothing was restored", hint=_CHOOSE_ANOTHER
     )
 
 

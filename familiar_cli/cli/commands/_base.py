@@ -113,8 +113,7 @@ def _refuse_empty(ctx: Any, param: Any) -> None:  # noqa: ANN401
     """Refuse an empty text for a file or directory, which would mean the current one."""
     name = param.opts[0] if param.param_type_name == "option" else param.metavar.strip("[].")
     raise UsageError(
-        f"{name} is empty; nothing was read or changed",
-        hint=f"Run `{ctx.command_path} --help`.",
+        f"{name} is empty; nothing was read or changed", hint=f"Run `{ctx.command_path} --help`."
     )
 
 

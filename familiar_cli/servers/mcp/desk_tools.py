@@ -8,11 +8,7 @@ from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.memory.write_memories import (
-    MemoryAddress,
-    Writer,
-    create_memory,
-)
+from familiar_cli.actions.memory.write_memories import MemoryAddress, Writer, create_memory
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import counted, one_line, slugify, unified_file
 from familiar_cli.base.times.clock import iso, now

@@ -35,14 +35,7 @@ from familiar_cli.servers.mcp import catalogue
 from familiar_cli.servers.mcp.arguments import check_sizes, read_arguments
 from familiar_cli.servers.mcp.catalogue import TOOLS, uri_of
 from familiar_cli.servers.mcp.desk_tools import due_reminder_notes
-from familiar_cli.servers.mcp.tool import (
-    ActsFor,
-    Arguments,
-    Caller,
-    Tool,
-    ToolPage,
-    page,
-)
+from familiar_cli.servers.mcp.tool import ActsFor, Arguments, Caller, Tool, ToolPage, page
 from familiar_cli.store.memory.store.walk import list_all
 
 if TYPE_CHECKING:

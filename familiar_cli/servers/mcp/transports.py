@@ -238,9 +238,7 @@ class Endpoint:
         self, paths: FamiliarPaths, pool: FamiliarPool[Familiar], manner: ServerOptions
     ) -> None:
         # Over standard input, the server starts without it.
-        from mcp.server.streamable_http_manager import (
-            StreamableHTTPSessionManager,
-        )
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
         self._server = MemoryServer(paths, pool, replace(manner, lasts=False))
         self._manager = StreamableHTTPSessionManager(

@@ -27,12 +27,7 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.servers.connection import (
-    ChangeFeeds,
-    EventStream,
-    stamp_of_files,
-    stream_changes,
-)
+from familiar_cli.servers.connection import ChangeFeeds, EventStream, stamp_of_files, stream_changes
 from familiar_cli.servers.limits import StreamSlots
 from familiar_cli.servers.web import (
     asking,
