@@ -110,8 +110,8 @@ class ReplyRequest(Struct, frozen=True):
         """The sampling settings of the request."""
         body = self.body
         extra = {key: value for key, value in body.items() if key not in _OURS}
-        longest = body.get("max_completion_tokens", body.get("max_tokens"))
-        return Sampling(longest, body.get("temperature"), extra)
+        longest = body.get("max_completion_tokens") or body.get("max_tokens") or 0
+        return Sampling(longest if longest > 0 else None, body.get("temperature"), extra)
 
 
 class Sampling(Struct, frozen=True):
@@ -210,6 +210,9 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     return body
 
 
+_MOST_TEMPERATURE: Final = 100
+
+
 def _check_body(body: Mapping[str, Any]) -> None:
     """Validate the types of the fields that this program uses."""
     if body.get("n", 1) not in (1, None):
@@ -221,8 +224,9 @@ def _check_body(body: Mapping[str, Any]) -> None:
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
             raise ApiError(400, f"'{name}' must be a whole number", param=name)
     value = body.get("temperature")
-    if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
-        raise ApiError(400, "'temperature' must be a number", param="temperature")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (is_number and 0 <= value <= _MOST_TEMPERATURE):
+        raise ApiError(400, "'temperature' must be a number from 0 to 100", param="temperature")
 
 
 def _request_lines(messages: object, roles: frozenset[str]) -> tuple[RequestLine, ...]:

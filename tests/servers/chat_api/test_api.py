@@ -158,6 +158,10 @@ def test_settings_of_the_client_reach_the_model(api) -> None:
     body = scripted.last.json()
     sent = {key: body[key] for key in ("stop", "max_tokens", "temperature", "seed")}
     assert sent == {"stop": ["\n"], "max_tokens": 5, "temperature": 0.1, "seed": 3}
+    for number, longest in enumerate((-1, 0, None)):
+        server.post(messages=[user(f"Hello {number}")], max_tokens=longest)
+        assert scripted.last.json()["max_tokens"] == 512
+    assert server.post(messages=[user("Hello")], temperature=10**400).status_code == 400
 
 
 def test_the_client_of_openai_gets_along(api) -> None:
