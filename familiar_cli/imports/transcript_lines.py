@@ -220,6 +220,7 @@ class _HeaderStyle(Struct, frozen=True):
         return opening == self.first and any(map(start.__contains__, self.needs))
 
 
+_DATED: Final = r"(?P<stamp>\d{4}-\d\d-\d\d CLOCK)"  # LINE's tabs stand beside a time alone
 _COLONS: Final = ":："
 _TIMED: Final = (
     _HeaderStyle("[time] <Name> text", rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_QUOTED}", "[", "<"),
@@ -228,7 +229,7 @@ _TIMED: Final = (
     _HeaderStyle(_ANDROID, rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}", "", "-–—"),
     _HeaderStyle(LINE_STYLE, r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)", "", "\t"),
     _HeaderStyle("time <Name> text", rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}", "", "<"),
-    _HeaderStyle(_TABS, r"(?P<stamp>STAMP)\t(?P<name>[^\t<>]{1,60})\t(?P<text>.*)", "", "\t"),
+    _HeaderStyle(_TABS, rf"{_DATED}\t(?P<name>[^\t<>]{{1,60}})\t(?P<text>.*)", "", "\t"),
     _HeaderStyle("time Name: text", rf"(?P<stamp>STAMP)[,:]?[\s|]{{1,3}}{_SAYS}", "", _COLONS),
     _HeaderStyle(
         "Name (time): text",
@@ -260,7 +261,7 @@ _TOLD: Final = tuple(
         (("(time) Name: text", "Name (time): text"), r"\((?P<stamp>STAMP)\)\s{0,3}", "(", ")"),
         (("time Name: text", "time <Name> text"), r"(?P<stamp>STAMP)[,:]?[\s|]{1,3}", "", ":.h"),
         ((LINE_STYLE,), r"(?P<stamp>CLOCK)\t(?=[^\t]+$)", "", "\t"),
-        ((_TABS,), r"(?P<stamp>STAMP)\t", "", "\t"),
+        ((_TABS,), rf"{_DATED}\t", "", "\t"),
         ((_ANDROID,), r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}", "", "-–—"),
     )
     for style in styles

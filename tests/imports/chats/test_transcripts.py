@@ -115,7 +115,10 @@ def test_headings_are_the_days_of_what_is_below_and_midnight_passes(tmp_path) ->
 
 def test_a_line_export_has_tabs(tmp_path) -> None:
     text = "[LINE] Chat history\n\n2024/03/01(金)\n12:30\tRobin\tHi: you\n12:31\tYuzu\tHello\n"
-    assert spoken(write(tmp_path / "c.txt", text)) == [
+    with as_source(write(tmp_path / "c.txt", text)) as source:
+        (chat,) = read_chats(source, READING)
+        assert chat.is_private
+    assert spoken(tmp_path / "c.txt") == [
         ("Robin", "2024-03-01 12:30", "Hi: you"),
         ("Yuzu", "2024-03-01 12:31", "Hello"),
     ]
