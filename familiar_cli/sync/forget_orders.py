@@ -213,13 +213,14 @@ class ForgetRun:
                     result[entry.rel_path] = (before, after)
         return result
 
-    def remaining(self, gone: Collection[str], *, afterwards: bool) -> Iterator[str]:
+    def remaining(self, *, afterwards: bool) -> Iterator[str]:
         """Yield, as `path:line`, the lines that keep a word like their name.
 
         Args:
-            gone: Pages that are deleted.
             afterwards: Give the place that a line has without the removed ones.
         """
+        gone = {path for path, (_, after) in self.changes().items() if after is None}
+        gone -= self.new_names.keys()
         for path, text in self._pages():
             if path in gone:
                 continue

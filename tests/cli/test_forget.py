@@ -315,6 +315,21 @@ def test_quoting_turns_are_named_and_forgotten_only_on_request(first) -> None:
     assert _leftovers(first) == []
 
 
+def test_a_line_that_a_namesake_hides_goes_on_every_machine_when_it_is_named(first, second) -> None:
+    first.run("hear", "Hello", "--channel", "group", "--as", "discord:78", "--name", NAME)
+    first.append("topics/mill.md", f"# Mill\n\n- {NAME} keeps bees.\n- {NAME} is tall.\n")
+    first.run("sync")
+    second.run("sync")
+    told = first.data("people", "forget", ACCOUNT, "--line", "topics/mill.md:3", "--yes")
+    assert "topics/mill.md:3" in told["remaining"]  # the next line, now in its place
+    first.run("sync", exit_code=7)
+    carried_out = second.run("sync").stderr
+    assert "A person was forgotten, and these may still name them" in carried_out
+    for home in (first, second):
+        text = (home.path / "ada" / "memory" / "topics" / "mill.md").read_text()
+        assert text == f"# Mill\n\n- {NAME} is tall.\n"
+
+
 def test_a_person_is_given_everything(first, tmp_path) -> None:
     first.run("people", "export", NAME, str(tmp_path / "out"))
     written = "".join(p.read_text() for p in (tmp_path / "out").rglob("*") if p.is_file())

@@ -15,7 +15,7 @@ from familiar_cli.base import errors
 from familiar_cli.base.config.home import FamiliarPaths, list_familiars
 from familiar_cli.base.config.settings import read_text
 from familiar_cli.base.files import read_plain, write_whole
-from familiar_cli.base.text import bare_lines, typed
+from familiar_cli.base.text import bare_lines, shorten_list, typed
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import Viewer
@@ -115,18 +115,16 @@ def _accounts(familiar: Familiar, person: str) -> list[Author]:
 def _report_of(familiar: Familiar, forgetting: ForgetRun, *, dry_run: bool) -> ForgetReport:
     """Report what is erased."""
     changes, settings = forgetting.changes(), forgetting.settings()
-    gone = {path for path, (_, after) in changes.items() if after is None}
-    gone -= forgetting.new_names.keys()
     return ForgetReport(
         len(forgetting.found.said),
         len(forgetting.found.replies),
-        tuple(path for path in changes if path in gone),
+        tuple(p for p, (_, a) in changes.items() if a is None and p not in forgetting.new_names),
         {p: len(b) - len(a) for p, (b, a) in changes.items() if a is not None and b}
         | {path.name: len(read_text(path)) - len(s) for path, s in settings.items()},
         len(forgetting.records()),
         forgetting.found.quoted,
         tuple(_word_losses(familiar, forgetting, dry_run=dry_run)),
-        tuple(forgetting.remaining(gone, afterwards=not dry_run)),
+        tuple(forgetting.remaining(afterwards=not dry_run)),
         tuple(sorted(forgetting.found.traces.names.shared)),
         forgetting.new_names,
         "" if dry_run else forgetting.order.id,
@@ -276,7 +274,15 @@ def carry_out_order(familiar: Familiar, order: ForgetOrder, built_on: Collection
     Args:
         built_on: Versions of the memory in which it was carried out.
     """
-    ForgetRun(familiar.forget_place, order).carry_out(built_on)
+    forgetting = ForgetRun(familiar.forget_place, order)
+    left = [f"turn {number}" for number in forgetting.found.quoted]
+    left += forgetting.remaining(afterwards=True)
+    forgetting.carry_out(built_on)
+    if left:
+        familiar.tell(
+            f"A person was forgotten, and these may still name them: {shorten_list(left, 10)}; "
+            "`familiar people forget ACCOUNT`, with --turn N or --line PATH:N, removes them"
+        )
 
 
 def export_person(
