@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.tokens import TokenCounter
+    from familiar_cli.store.memory.pages.lines import Numbering
 
     Resolved = Iterator[tuple[str, Value, str]]
 
@@ -206,20 +207,22 @@ def _find_pins(familiar: Familiar) -> Pins:
 def _content_search(
     familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory, *, dry: bool
 ) -> ContentSearchProvider:
-    asks = has_filter(familiar) and not dry
+    asks, numbering = has_filter(familiar) and not dry, familiar.numbering
     return ContentSearchProvider(
         familiar.memory,
         familiar.history,
         familiar.names,
         familiar.counter,
-        retrieval=_make_retrieval(familiar, setup, pinned),
+        retrieval=_make_retrieval(familiar, setup, pinned, numbering),
         content_filter=_make_filter(familiar, setup.char) if asks else None,
         deadline_s=familiar.config.context.provider_deadline_s,
-        numbering=familiar.numbering,
+        numbering=numbering,
     )
 
 
-def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Retrieval:
+def _make_retrieval(
+    familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory, numbering: Numbering
+) -> Retrieval:
     set_to = familiar.config
     deadline_s = set_to.context.provider_deadline_s
     labels, zone, past_s = familiar.channels.label, familiar.zone, _PAST_SHARE * deadline_s
@@ -232,7 +235,7 @@ def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) 
         setup.channel.recent_turns,
         past if set_to.recall.enabled == "on" else None,
         pinned.of,
-        familiar.numbering,
+        numbering,
     )
     return Retrieval(
         memory,

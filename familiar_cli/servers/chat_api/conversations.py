@@ -25,7 +25,7 @@ from familiar_cli.base.who.identity import MAX_ID_CHARS, Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Said, Spoken
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.cast import SILLY_TAVERN
+from familiar_cli.imports.cast import SILLY_TAVERN, known_names
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import KeptLine, Placement, RequestLine, align_lines
 from familiar_cli.servers.chat_api.threads import KIND as THREAD
@@ -743,6 +743,18 @@ class ServedFamiliar:
         self.familiar = familiar
         self._known = LineFinder(familiar.paths.root / KNOWN_FILE, familiar.history)
         self.conversations = Conversations(familiar, self._known)
+        self._names: tuple[int, tuple[str, ...]] = 0, ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the familiar; its card is read again once memory may have changed."""
+        familiar, since = self.familiar, self.familiar.memory.quiet_since()
+        if not since or since != self._names[0]:
+            names = known_names(
+                familiar.memory, familiar_id=familiar.paths.id, name=familiar.config.name
+            )
+            self._names = since, names
+        return self._names[1]
 
     @property
     def is_outdated(self) -> bool:

@@ -24,7 +24,6 @@ from familiar_cli.base.text import slugify
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import CHARACTERS, Author, Me, check_id
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.cast import known_names
 from familiar_cli.servers.api_errors import ApiError, too_many_requests
 from familiar_cli.servers.chat_api import api_format, replying, speakers, threads
 from familiar_cli.servers.chat_api.api_format import (
@@ -491,14 +490,10 @@ class Server:
     def _participants(
         self, served: ServedFamiliar, request: ReplyRequest, headers: Headers
     ) -> speakers.ChatParticipants:
-        familiar = served.familiar
-        own = known_names(
-            familiar.memory, familiar_id=request.familiar_id, name=familiar.config.name
-        )
         return speakers.read_participants(
             request.body,
             request.lines,
-            own,
+            served.names,
             character=speakers.name_of_character(headers),
             person=speakers.name_of_speaker(headers) or "",
         )

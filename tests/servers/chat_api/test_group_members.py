@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 
 import pytest
 
+from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.familiar import Familiar
+from familiar_cli.servers.chat_api.conversations import ServedFamiliar
 from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.memory.store.watch import OFTEN, list_tree
 from tests.support.serving import assistant, serving, user
 from tests.support.world import home, live
 
@@ -89,3 +94,15 @@ def test_a_member_without_a_familiar_is_kept_with_the_next_message(serve, suffix
         ("user", ROBIN, "What will the weather be?"),
         ("assistant", "", "Storm tomorrow."),
     ]
+
+
+def test_a_familiar_of_a_running_server_follows_its_card(tmp_path) -> None:
+    card = tmp_path / "ada" / "memory" / "self" / "card.json"
+    card.parent.mkdir(parents=True)
+    with Familiar(FamiliarPaths(tmp_path / "ada")) as familiar:
+        served = ServedFamiliar(familiar)
+        for name in ("Ada Byron", "Countess"):
+            card.write_text(json.dumps({"data": {"name": name}}), "utf-8")
+            for _ in range(OFTEN + 1):  # so that changes are watched for
+                list_tree(str(familiar.paths.memory.resolve()))
+            assert served.names[-2:] == (name, "ada")
