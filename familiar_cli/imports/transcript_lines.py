@@ -166,7 +166,7 @@ _QUICK: Final = re.compile(r"[:：>)\]—–-]|\d\d")
 _TIME_LIKE: Final = re.compile(r"\d[:.h]\d\d|\d[-/.][ ]?\d|\d{4}|[年년]")
 _STAMP_WITHIN: Final = 150
 _STARS: Final = re.compile(r"\s*\*+\s")  # with which IRC marks what nobody says
-_EVENT: Final = re.compile(r"\w(?: \S+){3,}[.!]$")  # with which Discord tells an event
+_EVENT: Final = re.compile(r"\w(?: \S+){3,}[.!]$| (?:joined|left) #\S+$")  # on Discord, Slack
 _MINUTES: Final = re.compile(r"\d{2}(?!\d)")
 
 
@@ -379,7 +379,7 @@ def _speaker_in(written: str, style: str, *, is_timed: bool) -> str:
     if _STARS.match(written):
         return ""
     if style not in IRC_STYLES:
-        name = name.strip("*_").removeprefix("~").strip()
+        name = name.strip("*_").removeprefix("~").rstrip(",").strip()
         return name if is_name(name, is_timed=is_timed) else ""
     name = name.lstrip("@%+&~ ") or name  # marks of those who have rights in a channel
     is_possible = name.strip("-=!* ") if is_timed else is_name(name)
