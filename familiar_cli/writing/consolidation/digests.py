@@ -215,7 +215,7 @@ class DigestResult(Struct, frozen=True):
         }
 
 
-class Distiller:
+class Distiller(Struct):
     """Makes digests.
 
     Args:
@@ -229,28 +229,18 @@ class Distiller:
         phrases: Titles for the files.
     """
 
-    def __init__(
-        self,
-        sessions: Iterable[str],
-        digests: Mapping[Name, Digest],
-        count: Callable[[str], int],
-        engine: Callable[[Name], FileMaker],
-        today: Today,
-        *,
-        name: str,
-        plans: Plans | None = None,
-        phrases: Phrases = ENGLISH,
-    ) -> None:
-        self._sessions = sessions
-        self._digests = digests
-        self._count = count
-        self._engine = engine
-        self._store = engine("short").pages
-        self._tag = engine("short").tag
-        self._today = today
-        self._name = name
-        self._phrases = phrases
-        self._plans = plans or Plans()
+    sessions: Iterable[str]
+    digests: Mapping[Name, Digest]
+    count: Callable[[str], int]
+    engine: Callable[[Name], FileMaker]
+    today: Today
+    name: str
+    plans: Plans = Plans()
+    phrases: Phrases = ENGLISH
+
+    @property
+    def _maker(self) -> FileMaker:
+        return self.engine("short")
 
     def status(self) -> list[DigestStatus]:
         """Return the status of each digest."""
@@ -263,11 +253,11 @@ class Distiller:
     def _may_be_due(self, name: Name) -> bool:
         """Check cheaply, without reading sources, whether a digest may be due."""
         try:
-            record = self._page(self._digests[name].rel_path).record
+            record = self._page(self.digests[name].rel_path).record
         except FamiliarError:
             return False
         is_time = self._is_time(name, record.made_at if record else "")
-        return self._digests[name].switched_on and is_time
+        return self.digests[name].switched_on and is_time
 
     async def make(self, name: Name, *, again: bool = False) -> DigestResult:
         """Make a digest, unless its sources are unchanged.
@@ -282,22 +272,22 @@ class Distiller:
         """
         digest = self._plan_digest(name)
         page = self._page(digest.rel_path)
-        tokens = self._count(pages.readable_text(page.body))
+        tokens = self.count(pages.readable_text(page.body))
         sources = tuple(digest.sources)
         if not digest.items and digest.body is None:
             return DigestResult(name, digest.rel_path, "nothing", tokens)
         if not again and self._is_fresh(page, digest):
             return DigestResult(name, digest.rel_path, "unchanged", tokens, sources)
-        if self._plan_id(name) in self._plans.waiting:
+        if self._plan_id(name) in self.plans.waiting:
             return DigestResult(name, digest.rel_path, "held", tokens, sources, self._plan_id(name))
         if not again and self._is_rejected(digest):
             return DigestResult(name, digest.rel_path, "rejected", tokens, sources)
-        engine = self._engine(name)
+        engine = self.engine(name)
         if engine.dry_run and digest.body is None:
             return DigestResult(name, digest.rel_path, "made", tokens, sources)
         digest = replace(digest, items=self._with_unseen(digest))
         made = await engine.make(digest)
-        now = tokens if made.held else self._count(pages.readable_text(made.file.after))
+        now = tokens if made.held else self.count(pages.readable_text(made.file.after))
         return DigestResult(
             name,
             digest.rel_path,
@@ -311,7 +301,7 @@ class Distiller:
         )
 
     def _status(self, name: Name) -> DigestStatus:
-        digest = self._digests[name]
+        digest = self.digests[name]
         try:
             page = self._page(digest.rel_path)
             wanted = self._plan_digest(name)
@@ -321,13 +311,13 @@ class Distiller:
         fresh = self._is_fresh(page, wanted)
         record = page.record
         made_at = record.made_at if record else ""
-        waits = self._plan_id(name) in self._plans.waiting
+        waits = self._plan_id(name) in self.plans.waiting
         rejected = not fresh and self._is_rejected(wanted)
         wants = digest.switched_on and not (fresh or waits or rejected)
         wants = wants and (bool(wanted.items) or wanted.body is not None)
         return DigestStatus(
             name,
-            self._count(pages.readable_text(page.body)),
+            self.count(pages.readable_text(page.body)),
             digest.budget_tokens,
             made_at or None,
             record.input_hash if record else None,
@@ -346,8 +336,8 @@ class Distiller:
             last = parse_iso(made_at)
         except ValueError:
             return True
-        due = last_occurrence(self._digests[name].schedule, self._today.now, self._today.zone)
-        return last < due or last > self._today.now  # made while the clock was wrong
+        due = last_occurrence(self.digests[name].schedule, self.today.now, self.today.zone)
+        return last < due or last > self.today.now  # made while the clock was wrong
 
     def _has_enough_new(self, name: Name, page: pages.MadePage, digest: PlannedDigest) -> bool:
         """Tell whether a middle digest would gain enough new content.
@@ -356,13 +346,13 @@ class Distiller:
         remade once they make up half of the short one, or one of them has left it, or after a
         month. A short digest of a few sessions is cheap.
         """
-        record, short = page.record, self._page(self._digests["short"].rel_path).record
+        record, short = page.record, self._page(self.digests["short"].rel_path).record
         if name != "mid" or record is None or short is None or _READ in digest.sources.values():
             return True
         since = _day_of(record)
-        placed = [session_day(path, self._today.cutoff_hour) for path in short.sources]
+        placed = [session_day(path, self.today.cutoff_hour) for path in short.sources]
         days = [one[0] for one in placed if one is not None]
-        today = self._today.now.date()
+        today = self.today.now.date()
         is_old = since > today or today - since > _MONTH
         return is_old or len(days) < _FEW or sum(day > since for day in days) * 2 >= len(days)
 
@@ -373,17 +363,18 @@ class Distiller:
     def _is_rejected(self, digest: PlannedDigest) -> bool:
         """Tell whether a person rejected the digest of exactly these sources."""
         named = self._plan_id(digest.name)
-        return self._plans.is_rejected(named, pages.Record(digest.sources).input_hash)
+        return self.plans.is_rejected(named, pages.Record(digest.sources).input_hash)
 
     def _plan_id(self, name: str) -> str:
-        return plan_id(f"{name}{self._tag}")
+        return plan_id(f"{name}{self._maker.tag}")
 
     def _page(self, rel_path: str) -> pages.MadePage:
-        there = self._store.exists(rel_path)
-        return pages.read_page(self._store.read_file(rel_path)) if there else pages.MadePage("")
+        store = self._maker.pages
+        there = store.exists(rel_path)
+        return pages.read_page(store.read_file(rel_path)) if there else pages.MadePage("")
 
     def _plan_digest(self, name: Name) -> PlannedDigest:
-        digest = self._digests[name]
+        digest = self.digests[name]
         wanted = self._short(digest) if name == "short" else self._above(name, digest)
         if wanted.items:
             return wanted
@@ -392,36 +383,34 @@ class Distiller:
 
     def _is_emptied(self, rel_path: str) -> bool:
         """Tell whether a digest's sources exist but are now empty."""
-        record = self._page(rel_path).record
-        there = [path for path in (record.sources if record else ()) if self._store.exists(path)]
-        return bool(there) and not any(
-            facts_of(path, self._store.read_file(path)).says for path in there
-        )
+        record, store = self._page(rel_path).record, self._maker.pages
+        there = [path for path in (record.sources if record else ()) if store.exists(path)]
+        return bool(there) and not any(facts_of(path, store.read_file(path)).says for path in there)
 
     def _above(self, name: Name, digest: Digest) -> PlannedDigest:
         items, sources = self._below(name)
         return PlannedDigest(
             name,
             digest.rel_path,
-            self._phrases.digests[name],
+            self.phrases.digests[name],
             sources,
             items,
-            guidance=_GUIDANCE[name].format(name=framed(self._name)),
+            guidance=_GUIDANCE[name].format(name=framed(self.name)),
             budget_tokens=digest.budget_tokens,
-            made_at=iso(self._today.now),
+            made_at=iso(self.today.now),
             may_shrink=name == "mid",  # a quiet week yields little
         )
 
     def _below(self, name: Name) -> tuple[tuple[SourceItem, ...], dict[str, str]]:
         """Return the model's input for a digest, and the hashes of its sources."""
         source: Name = "short" if name == "mid" else "mid"
-        page = self._page(self._digests[source].rel_path)
+        page = self._page(self.digests[source].rel_path)
         text = pages.below_title(pages.readable_text(page.body))
         if not text:
             return (), {}
-        own = self._page(self._digests[name].rel_path)
+        own = self._page(self.digests[name].rel_path)
         unseen = dict.fromkeys(self._unseen(name, own, page), _READ)
-        sources = {self._digests[source].rel_path: page.digest, **unseen}
+        sources = {self.digests[source].rel_path: page.digest, **unseen}
         if name == "mid":
             return tuple(_by_session(text)), sources
         known = pages.below_title(pages.readable_text(own.body))
@@ -434,19 +423,19 @@ class Distiller:
         A first long digest takes in all sessions, a first middle one those of a month. A digest
         that a person wrote counts as having seen everything.
         """
-        source = self._digests["short" if name == "mid" else "mid"].rel_path
+        source = self.digests["short" if name == "mid" else "mid"].rel_path
         record = own.record
         if record and record.sources.get(source) == below.digest:
             return [path for path in record.sources if path.startswith(SESSIONS_DIR)]
         if record is None and pages.below_title(own.body):
             return []
-        short = self._page(self._digests["short"].rel_path).record
+        short = self._page(self.digests["short"].rel_path).record
         seen = {path for made in (short, below.record) if made for path in made.sources}
-        first = date.min if name == "long" else _day_before(self._today.now.date(), _MONTH)
+        first = date.min if name == "long" else _day_before(self.today.now.date(), _MONTH)
         since = _day_of(record) if record else first
         items: list[str] = []
-        for path in self._sessions:
-            placed = session_day(path, self._today.cutoff_hour)
+        for path in self.sessions:
+            placed = session_day(path, self.today.cutoff_hour)
             if placed is None or placed[0] < since:
                 break
             if path not in seen:
@@ -458,7 +447,7 @@ class Distiller:
         paths = [path for path, digest in wanted.sources.items() if digest == _READ]
         unseen = [
             SourceItem(
-                self._phrases.session(_file_stem(path)),
+                self.phrases.session(_file_stem(path)),
                 pages.below_title(pages.readable_text(pages.read_page(text).body)),
             )
             for path, text in self._readable(paths)
@@ -469,20 +458,20 @@ class Distiller:
     def _short(self, digest: Digest) -> PlannedDigest:
         """Return the newest sessions that fit, oldest first."""
         taken: list[tuple[str, str, str]] = []
-        title = self._phrases.digests["short"]
-        room = digest.budget_tokens - self._count(f"# {title}\n")
-        for path, text in self._readable(self._sessions):
+        title = self.phrases.digests["short"]
+        room = digest.budget_tokens - self.count(f"# {title}\n")
+        for path, text in self._readable(self.sessions):
             body = pages.read_page(text).body
             section = _session_section(
-                self._phrases.session(_file_stem(path)), pages.readable_text(body)
+                self.phrases.session(_file_stem(path)), pages.readable_text(body)
             )
-            if self._count(section) > room:
+            if self.count(section) > room:
                 if not taken:
                     taken.append(
                         (path, pages.digest_of(body), self._shorten_session(section, room))
                     )
                 break
-            room -= self._count(section)
+            room -= self.count(section)
             taken.append((path, pages.digest_of(body), section))
         taken.reverse()
         text = "\n".join([f"# {title}\n", *(section for _, _, section in taken)])
@@ -493,24 +482,24 @@ class Distiller:
             {path: hashed for path, hashed, _ in taken},
             tuple(SourceItem(path, section) for path, _, section in taken),
             body=text,
-            made_at=iso(self._today.now),
+            made_at=iso(self.today.now),
         )
 
     def _readable(self, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Yield path and text of each readable, non-empty session."""
         for path in paths:
             with suppress(FamiliarError):  # `consolidate` names it
-                text = self._store.read_file(path)
+                text = self._maker.pages.read_file(path)
                 if facts_of(path, text).says:
                     yield path, text
 
     def _shorten_session(self, section: str, room: int) -> str:
         """Truncate a session that alone is too long, with a note."""
         found, _ = pages.blocks(section)
-        rest = f"- {self._phrases.rest_left_out}\n"
+        rest = f"- {self.phrases.rest_left_out}\n"
         kept = ""
         for block in found:
-            if self._count(kept + block.gap + block.text + rest) > room:
+            if self.count(kept + block.gap + block.text + rest) > room:
                 break
             kept += block.gap + block.text
         return f"{kept}{rest}"
