@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
+from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from familiar_cli.base.errors import ConflictError, RefusedError, UnsafePathError
@@ -207,33 +208,30 @@ def check_directory(into: str) -> str:
     return directory
 
 
-class _Draft:
+class _Draft(Struct):
     """A plan under construction."""
 
-    def __init__(
-        self,
-        directory: str,
-        settings: BookSettings,
-        found: EntryFiles,
-        *,
-        update: bool,
-        force: bool,
-    ) -> None:
-        self.directory = directory
-        self.settings = settings
-        self.found = found
-        self.update = update
-        self.force = force
-        self.books = dict(settings.books)
-        self.records = dict(settings.entries)
-        self.changes: list[FileToWrite] = []
-        self.unchanged: list[str] = []
-        self.states: dict[int, State] = {}
-        self.changed: list[str] = []  # only written with `update`
-        self.keeps_world_info = True
-        self.kept: list[str] = []  # whose text a card's copy has otherwise
-        self.edited: list[tuple[MemoryFile, str]] = []  # a person's file, and its proposed new text
-        self.warnings: list[str] = [f"{line}: not changed" for line in found.skipped]
+    directory: str
+    settings: BookSettings
+    found: EntryFiles
+    update: bool
+    force: bool
+    books: dict[str, BookRecord] = field(default_factory=dict)
+    records: dict[str, EntryRecord] = field(default_factory=dict)
+    changes: list[FileToWrite] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    states: dict[int, State] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)  # only written with `update`
+    keeps_world_info: bool = True
+    kept: list[str] = field(default_factory=list)  # whose text a card's copy has otherwise
+    # A person's file, and its proposed new text.
+    edited: list[tuple[MemoryFile, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.books = dict(self.settings.books)
+        self.records = dict(self.settings.entries)
+        self.warnings += [f"{line}: not changed" for line in self.found.skipped]
 
     def take(self, book: Lorebook) -> None:
         """Plan what each entry of `book` changes in the directory."""

@@ -24,6 +24,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import BinaryIO, Final
 
+from msgspec import Struct, field
+
 from familiar_cli.base import errors, files
 from familiar_cli.base.text import shorten_list
 from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
@@ -64,7 +66,7 @@ _CHUNK_BYTES: Final = 1024 * 1024
 _MOST_NAMED: Final = 3
 
 
-class BundleFolder:
+class BundleFolder(Struct):
     """The bundles in a folder. Close it: decrypted copies are kept until then.
 
     Args:
@@ -81,42 +83,34 @@ class BundleFolder:
         refused: Bundles that `look` skipped because anyone could have written them.
     """
 
-    def __init__(
-        self,
-        path: str,
-        room: str,
-        seen_path: str,
-        signing: SigningKey,
-        *,
-        sealing: FileCipher | None = None,
-        tell: Callable[[str], None] = lambda _: None,
-        disk: files.Disk | None = None,
-    ) -> None:
-        self.path = path
-        self._room = f"{room}{os.urandom(6).hex()}"
-        self._seen_path = seen_path
-        self._signing = signing
-        self._sealing = sealing
-        self._tell = tell
-        self._disk = disk or files.SharedDisk()
-        self._told: set[str] = set()
-        self._locked: dict[str, errors.RemoteKeyError] = {}
-        self._proven: set[str] = set()
-        self.refused: list[BundleFile] = []
+    path: str
+    room: str
+    seen_path: str
+    signing: SigningKey
+    sealing: FileCipher | None = None
+    tell: Callable[[str], None] = lambda _: None
+    disk: files.Disk = files.SharedDisk()
+    _told: set[str] = field(default_factory=set)
+    _locked: dict[str, errors.RemoteKeyError] = field(default_factory=dict)
+    _proven: set[str] = field(default_factory=set)
+    refused: list[BundleFile] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.room += os.urandom(6).hex()
 
     @property
     def seals(self) -> bool:
         """Whether new bundles are encrypted."""
-        return self._sealing is not None and self._sealing.seals
+        return self.sealing is not None and self.sealing.seals
 
     @property
     def signs(self) -> bool:
         """Whether new bundles are signed."""
-        return self._sealing is not None and self._sealing.needs_signature
+        return self.sealing is not None and self.sealing.needs_signature
 
     def is_outdated(self, one: BundleFile) -> bool:
         """Tell whether a bundle lacks the signature that new ones get."""
-        return self.signs and one.proof != (self._signing.fingerprint() or None)
+        return self.signs and one.proof != (self.signing.fingerprint() or None)
 
     def look(self, is_vouched_for: Callable[[BundleFile], bool]) -> list[BundleFile]:
         """Return the complete, readable bundles by number, and report the others.
@@ -128,7 +122,7 @@ class BundleFolder:
             RemoteUnreachableError: The folder is missing, or unexpectedly empty.
             RemoteKeyError: One cannot be decrypted, or the signing key is ambiguous.
         """
-        before = read_seen(self._seen_path)
+        before = read_seen(self.seen_path)
         known = {name: one for name, one in before.items() if not one.refused}
         bundles: list[BundleFile] = []
         foreign: list[str] = []
@@ -150,7 +144,7 @@ class BundleFolder:
             self.say(f"a bundle is {reason}, and was skipped", names)
         now = {b.name: replace(b, refused=reasons.get(b.name, "")) for b in bundles}
         if now != before:
-            write_seen(self._seen_path, now)
+            write_seen(self.seen_path, now)
         self.refused = [one for one in now.values() if one.refused]
         return [one for one in now.values() if not one.refused]
 
@@ -167,12 +161,12 @@ class BundleFolder:
         unknown = [one for one in sealed if one.name not in known]
         doubtful = [one for one in unknown if one.proof != PASSPHRASE]
 
-        if self._signing.choose(doubtful, is_vouched_for):
-            self._tell(
+        if self.signing.choose(doubtful, is_vouched_for):
+            self.tell(
                 f"'dir:{self.path}': from now on, bundles have to be signed with the key"
-                f" {self._signing.fingerprint()}; compare it with `familiar sync status` elsewhere"
+                f" {self.signing.fingerprint()}; compare it with `familiar sync status` elsewhere"
             )
-        reasons |= {one.name: self._signing.objection(one.signer) for one in doubtful}
+        reasons |= {one.name: self.signing.objection(one.signer) for one in doubtful}
         return {name: reason for name, reason in reasons.items() if reason}
 
     @contextmanager
@@ -206,7 +200,7 @@ class BundleFolder:
         """
         try:
             place = f"{instance}.{self._next_number(instance):06}"
-            with translate_errors(os.path.dirname(self._room)):
+            with translate_errors(os.path.dirname(self.room)):
                 local = self._made(content, place)
             name = _name_for(place, local)
             self._copy(local, name, f"{files.TEMP_PREFIX}{instance}")
@@ -219,19 +213,19 @@ class BundleFolder:
                 hint=f"{files.write_hint(error.errno)} Nothing is lost: the next `familiar sync` "
                 "sends everything.",
             ) from error
-        proof = self._signing.fingerprint() if self.signs else ""
+        proof = self.signing.fingerprint() if self.signs else ""
         bundle = BundleFile(name, size, header, self.seals, proof)
-        write_seen(self._seen_path, {**read_seen(self._seen_path), name: bundle})
+        write_seen(self.seen_path, {**read_seen(self.seen_path), name: bundle})
         return bundle
 
     def remove(self, name: str) -> None:
         """Remove a bundle, if possible."""
         with suppress(OSError):
-            self._disk.unlink(os.path.join(self.path, name))
+            self.disk.unlink(os.path.join(self.path, name))
 
     def close(self) -> None:
         """Delete decrypted copies."""
-        shutil.rmtree(self._room, ignore_errors=True)
+        shutil.rmtree(self.room, ignore_errors=True)
 
     def say(self, what: str, names: list[str]) -> None:
         """Report files, each once."""
@@ -239,7 +233,7 @@ class BundleFolder:
         self._told |= set(new)
         if new:
             text = shorten_list(map(repr, new), _MOST_NAMED)
-            self._tell(f"'dir:{self.path}': {what}: {text}")
+            self.tell(f"'dir:{self.path}': {what}: {text}")
 
     def _names(self) -> list[str]:
         with self._reading():
@@ -294,7 +288,7 @@ class BundleFolder:
 
     def _unsealed(self, file: BinaryIO, name: str) -> str:
         """Return the path of a decrypted local copy."""
-        if self._sealing is None:
+        if self.sealing is None:
             raise errors.RemoteKeyError(
                 f"'dir:{self.path}' is encrypted; nothing was read from it",
                 hint="Set the file with its key: `familiar config set sync.key_file PATH`.",
@@ -302,7 +296,7 @@ class BundleFolder:
         path = self._here(name)
         if not os.path.exists(path):
             with open(f"{path}.part", "wb") as target:
-                if self._sealing.open(file, target):
+                if self.sealing.open(file, target):
                     self._proven.add(name)
             files.Disk().replace(f"{path}.part", path)
         return path
@@ -314,14 +308,14 @@ class BundleFolder:
             files.Disk().unlink(plain)
         head = [UNSIGNED_HEAD] if self.signs else []
         files.Disk().create(plain, chain(head, content), durable=False)
-        if self._sealing is None or not self.seals:
+        if self.sealing is None or not self.seals:
             return plain
         if self.signs:
             with open(plain, "r+b") as file:
-                sign_bundle(file, self._signing.make(), place)
+                sign_bundle(file, self.signing.make(), place)
         sealed = f"{plain}.age"
         with open(plain, "rb") as source, open(sealed, "wb") as target:
-            self._sealing.seal(source, target)
+            self.sealing.seal(source, target)
         files.Disk().unlink(plain)
         return sealed
 
@@ -334,17 +328,17 @@ class BundleFolder:
         """Copy a file into the folder. A crash leaves at most one temporary file."""
         unfinished = os.path.join(self.path, temporary)
         with suppress(FileNotFoundError):
-            self._disk.unlink(unfinished)
+            self.disk.unlink(unfinished)
         try:
             with open(local, "rb") as file:
-                self._disk.create(unfinished, _file_chunks(file))
+                self.disk.create(unfinished, _file_chunks(file))
             self._check_written(unfinished, name)
-            self._disk.replace(unfinished, os.path.join(self.path, name))
+            self.disk.replace(unfinished, os.path.join(self.path, name))
         except BaseException:
             with suppress(OSError):
                 files.Disk().unlink(unfinished)
             raise
-        self._disk.sync_dir(self.path)
+        self.disk.sync_dir(self.path)
 
     def _check_written(self, path: str, name: str) -> None:
         with open(path, "rb") as file:
@@ -356,8 +350,8 @@ class BundleFolder:
             )
 
     def _here(self, name: str) -> str:
-        os.makedirs(self._room, mode=0o700, exist_ok=True)
-        return os.path.join(self._room, name)
+        os.makedirs(self.room, mode=0o700, exist_ok=True)
+        return os.path.join(self.room, name)
 
     @contextmanager
     def _reading(self, name: str = "") -> Iterator[None]:
@@ -375,7 +369,7 @@ class BundleFolder:
             ) from error
         except OSError as error:
             if files.is_disk_full(error):  # copies are decrypted locally
-                with translate_errors(os.path.dirname(self._room)):
+                with translate_errors(os.path.dirname(self.room)):
                     raise
             raise errors.RemoteUnreachableError(
                 f"'dir:{self.path}' cannot be read: {files.why(error)}; nothing was changed",

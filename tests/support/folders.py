@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from familiar_cli.base.files import Disk
+from familiar_cli.base.files import Disk, SharedDisk
 from familiar_cli.store.journal.exchange import JournalExchange
 from familiar_cli.store.journal.objects import git_object
 from familiar_cli.sync.folder import BundleFolder, FolderTransport
@@ -52,7 +52,7 @@ class Machine(World):
             SigningKey(self.root / "bundle.key", trust or SignatureTrust()),
             sealing=sealing,
             tell=self.told.append,
-            disk=disk,
+            disk=disk or SharedDisk(),
         )
         transport = FolderTransport(folder, self.exchange)
         try:
