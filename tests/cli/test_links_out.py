@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from familiar_cli.base.config.home import FamiliarPaths
-from familiar_cli.base.errors import UnsafePathError
+from familiar_cli.base.errors import FamiliarError, UnsafePathError
 from familiar_cli.store.passes import WRITING, Failures
 from familiar_cli.writing.writer.runs import Runs
 from tests.support.server import ChatServer
@@ -90,6 +90,7 @@ def test_a_record_that_is_a_link_is_not_written(root, outside) -> None:
     (root / "runs").mkdir()
     (root / "runs" / "r.jsonl").symlink_to(outside / "kept.json")
     paths = FamiliarPaths(root)
-    with pytest.raises(Exception, match="cannot be written"):
+    with pytest.raises(FamiliarError, match="cannot be written") as caught:
         Runs(paths.runs, paths.quarantine).note("r", {})
+    assert "permissions" in caught.value.hint
     assert (outside / "kept.json").read_text("utf-8") == "{}"

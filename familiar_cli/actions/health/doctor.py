@@ -68,7 +68,7 @@ def _check_window(slot: ResolvedSlot, listed: bytes) -> str:
 
     tokens = asyncio.run(learn_window(slot, listed))
     is_new = tokens and slot.context_source == "server" and tokens != slot.context_tokens
-    before = f", and not {slot.context_tokens:,} any more" if is_new else ""
+    before = f", no longer {slot.context_tokens:,}" if is_new else ""
     return f"; {slot.model} reads {tokens:,} tokens{before}" if tokens else ""
 
 

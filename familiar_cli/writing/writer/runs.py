@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.base.files import append, check_own, read_plain, write_own
+from familiar_cli.base.files import append, check_own, read_plain, write_hint, write_own
 from familiar_cli.base.text import bare_lines, sha256_of
 from familiar_cli.base.times.clock import iso
 from familiar_cli.store.history.rows import Turn
@@ -47,7 +47,10 @@ class Runs:
         try:
             append(path, line.encode())
         except OSError as error:
-            raise FamiliarError(f"The record {str(path)!r} cannot be written: {error}") from error
+            why = error.strerror or error
+            raise FamiliarError(
+                f"The record {str(path)!r} cannot be written: {why}", hint=write_hint(error.errno)
+            ) from error
 
     def read(self, run: str) -> list[dict[str, Any]]:
         """Return the lines of a record; empty if it does not exist."""
