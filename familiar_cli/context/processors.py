@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import BadReplyError, LimitError
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import ChatModel, Message
 
 
-class SideModel:
+class SideModel(Struct):
     """A processor that asks another model.
 
     Args:
@@ -38,18 +39,10 @@ class SideModel:
         char: The familiar's name.
     """
 
-    def __init__(
-        self,
-        open_model: Callable[[], ChatModel],
-        counter: TokenCounter,
-        *,
-        char: str,
-        deadline_s: float,
-    ) -> None:
-        self.deadline_s = deadline_s
-        self._open_model = open_model
-        self._counter = counter
-        self._char = char
+    open_model: Callable[[], ChatModel]
+    counter: TokenCounter
+    char: str
+    deadline_s: float
 
 
 _RECAST: Final = """\
@@ -89,7 +82,7 @@ _MARGIN: Final = 1.1  # the server may count otherwise
 class RecastPostProcessor(SideModel):
     """Rewrites replies in a cleaner form."""
 
-    name: Final = RECAST
+    name: ClassVar = RECAST
 
     async def process(self, request: ContextRequest, reply: str) -> str:
         """Return the rewritten reply.
@@ -100,8 +93,8 @@ class RecastPostProcessor(SideModel):
         """
         if not reply.strip():
             return reply
-        model = self._open_model()
-        messages = recast_messages(self._char, reply, request.modality)
+        model = self.open_model()
+        messages = recast_messages(self.char, reply, request.modality)
         self._check_fits(model, messages, reply)
         completion = await ask_side_model(request.side_calls, self.name, model, messages)
         if completion.finish_reason == "length":
@@ -111,8 +104,8 @@ class RecastPostProcessor(SideModel):
         return text
 
     def _check_fits(self, model: ChatModel, messages: list[Message], reply: str) -> None:
-        prompt = sum(self._counter.count(message["content"]) for message in messages)
-        result = self._counter.count(reply)
+        prompt = sum(self.counter.count(message["content"]) for message in messages)
+        result = self.counter.count(reply)
         room = model.context_tokens - model.max_tokens
         if _MARGIN * prompt > room or result > model.max_tokens:
             raise LimitError(f"{model.name!r} has no room for a reply of {result} tokens; {STANDS}")
@@ -171,7 +164,7 @@ _TOKENS_A_WORD: Final = 2
 class SteppedThinkingPreProcessor(SideModel):
     """Adds a note to the prompt that the familiar reads and no person sees."""
 
-    name: Final = STEPPED_THINKING
+    name: ClassVar = STEPPED_THINKING
 
     async def process(
         self, request: ContextRequest, contributions: Sequence[Contribution]
@@ -182,13 +175,13 @@ class SteppedThinkingPreProcessor(SideModel):
             LimitError: The budget has no room for a note; no model was asked.
             ModelError: There is no note.
         """
-        frame = FRAME.format(char=framed(self._char))
-        room = self._room(request, contributions) - self._counter.count(mark_note(frame))
+        frame = FRAME.format(char=framed(self.char))
+        room = self._room(request, contributions) - self.counter.count(mark_note(frame))
         if room < USEFUL_TOKENS:
             raise LimitError(f"layer {Layer.depth_inject} has no room for a note")
-        model = self._open_model()
+        model = self.open_model()
         lines = self._conversation(request, contributions, model)
-        messages = thinking_messages(self._char, lines, room // _TOKENS_A_WORD)
+        messages = thinking_messages(self.char, lines, room // _TOKENS_A_WORD)
         thought = (
             await ask_side_model(request.side_calls, self.name, model, messages)
         ).text.strip()
@@ -196,14 +189,14 @@ class SteppedThinkingPreProcessor(SideModel):
         return [*contributions, _style_note(text)]
 
     def _cut(self, note: str, room: int) -> str:
-        if self._counter.count(note) <= room:
+        if self.counter.count(note) <= room:
             return note
-        return cut_to(note, room, self._counter.count)
+        return cut_to(note, room, self.counter.count)
 
     def _room(self, request: ContextRequest, contributions: Sequence[Contribution]) -> int:
         """Return the maximum tokens of a note in its layer."""
         taken = sum(
-            MESSAGE_TOKENS + self._counter.count(piece.text)
+            MESSAGE_TOKENS + self.counter.count(piece.text)
             for piece in contributions
             if piece.layer is Layer.depth_inject and piece.priority >= THINKING_PRIORITY
         )
@@ -217,10 +210,10 @@ class SteppedThinkingPreProcessor(SideModel):
         room = min(model.context_tokens - model.max_tokens - _MARGIN_TOKENS, MOST_TOKENS)
         lines: list[str] = []
         for line in reversed(self._lines(request, contributions)):
-            cost = self._counter.count(line) + 1
+            cost = self.counter.count(line) + 1
             if lines and cost > room:
                 break
-            lines.append(line if cost <= room else cut_to(line, room, self._counter.count))
+            lines.append(line if cost <= room else cut_to(line, room, self.counter.count))
             room -= cost
         return "\n".join(reversed(lines))
 
@@ -240,7 +233,7 @@ class SteppedThinkingPreProcessor(SideModel):
 
     def _who(self, role: str, author: Author | None, labels: Labels) -> str:
         if role == "assistant":
-            return framed(self._char)
+            return framed(self.char)
         return labels.of(author) if author else "User"
 
 
@@ -284,7 +277,7 @@ _OTHER_SCRIPT: Final = re.compile(r"\s*\([^()]*[^\x00-\u024f\u2000-\u206f()][^()
 _STOPS: Final = tuple(".!?…:;。！？")
 
 
-class ShortFramePreProcessor:
+class ShortFramePreProcessor(Struct):
     """Shortens the prompt for a small model.
 
     Args:
@@ -294,21 +287,13 @@ class ShortFramePreProcessor:
         own_instruction: The main instruction is configured, so it stays.
     """
 
-    name: Final = SHORT_FRAME
-    deadline_s: Final = 2.0
+    name: ClassVar = SHORT_FRAME
+    deadline_s: ClassVar = 2.0
 
-    def __init__(
-        self,
-        char: str,
-        macros: Callable[[ContextRequest], Macros],
-        counter: TokenCounter,
-        *,
-        own_instruction: bool = False,
-    ) -> None:
-        self._char = char
-        self._macros = macros
-        self._counter = counter
-        self._own_instruction = own_instruction
+    char: str
+    macros: Callable[[ContextRequest], Macros]
+    counter: TokenCounter
+    own_instruction: bool = False
 
     async def process(
         self, request: ContextRequest, contributions: Sequence[Contribution]
@@ -318,13 +303,13 @@ class ShortFramePreProcessor:
         made = [self._piece(offered) for offered in contributions]
         self._shorten_chat(made)
         self._shorten_memory(made)
-        return made if self._own_instruction else self._add_instruction(request, made)
+        return made if self.own_instruction else self._add_instruction(request, made)
 
     def _add_instruction(
         self, request: ContextRequest, pieces: list[Contribution]
     ) -> list[Contribution]:
         """Enclose the description of the familiar in the instruction."""
-        names = {"char": framed(self._char), "user": framed(self._macros(request).user)}
+        names = {"char": framed(self.char), "user": framed(self.macros(request).user)}
         for number, piece in enumerate(pieces):
             if piece.source == _ABOUT and not (piece.problem or piece.remark):
                 text = INSTRUCTION.format(**names, about=f"{piece.text} ")
@@ -343,7 +328,7 @@ class ShortFramePreProcessor:
             return offered
         if offered.layer in _MEMORY or offered.place in {PromptSpan.chat, PromptSpan.begun}:
             return offered
-        if offered.source.startswith(_OWN) or (self._own_instruction and offered.source == _MAIN):
+        if offered.source.startswith(_OWN) or (self.own_instruction and offered.source == _MAIN):
             return offered
         if offered.source == _ABOUT:
             return self._cut(offered, plain_sentences(offered.text), ABOUT_TOKENS)
@@ -361,7 +346,7 @@ class ShortFramePreProcessor:
 
     def _shorten_memory(self, pieces: list[Contribution]) -> None:
         """Keep the memories that fit, best first, as plain sentences."""
-        room, title = MEMORY_TOKENS, REMEMBERED.format(char=framed(self._char))
+        room, title = MEMORY_TOKENS, REMEMBERED.format(char=framed(self.char))
         numbers = [n for n, piece in enumerate(pieces) if _is_memory(piece)]
         best = max((pieces[n].score or 0.0 for n in numbers), default=0.0)
         for number in sorted(numbers, key=lambda n: _rank_piece(pieces[n])):
@@ -374,7 +359,7 @@ class ShortFramePreProcessor:
             if contribution.remark:
                 pieces[number] = contribution
                 continue
-            room -= self._counter.count(contribution.text)
+            room -= self.counter.count(contribution.text)
             title = ""
             at_end = {"place": PromptSpan.world_after, "depth": 0, "role": "system", "order": 0}
             own = {"outlet": "", "dialogue": (), "cause": contribution.cause.partition(PLACED)[0]}
@@ -382,7 +367,7 @@ class ShortFramePreProcessor:
 
     def _cut(self, offered: Contribution, text: str, most_tokens: int) -> Contribution:
         """Replace a piece by the derived `text`, truncated to a number of tokens."""
-        count = self._counter.count
+        count = self.counter.count
         kept = text if count(text) <= most_tokens else cut_to(text, most_tokens, count)
         if not kept:
             return self._left_out(offered)
@@ -394,7 +379,7 @@ class ShortFramePreProcessor:
         )
 
     def _left_out(self, offered: Contribution) -> Contribution:
-        whole_tokens = max(offered.whole_tokens, self._counter.count(offered.text))
+        whole_tokens = max(offered.whole_tokens, self.counter.count(offered.text))
         return replace(offered, dialogue=(), remark=LEFT_OUT, whole_tokens=whole_tokens)
 
 
