@@ -11,11 +11,11 @@ import random
 import secrets
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -49,26 +49,13 @@ _COUNTS_S = 3.0
 _END_S = 0.05
 
 
-class WindowRenewal(Protocol):
-    """Queries a server's context window; 0 if it learned nothing."""
-
-    async def __call__(self, slot: ResolvedSlot, /, *, is_doubtful: bool) -> int:
-        """Query the window of `slot` if it is old, or doubtful because a prompt was too long."""
-        ...
-
-
-async def _keep_window(_slot: ResolvedSlot, /, *, is_doubtful: bool) -> int:
-    del is_doubtful
-    return 0
-
-
 class LLMClient(SlotModel):
     """A chat model behind an OpenAI-compatible server.
 
     Args:
         slot: The server, the model and the settings.
         on_wait: Called with a one-line message before waiting to retry a busy server.
-        renew_window: Called after a reply, or a doubt, to query the server's window again.
+        renew_window: Called after a reply, or with the error of a prompt that was too long.
     """
 
     def __init__(
@@ -76,7 +63,8 @@ class LLMClient(SlotModel):
         slot: ResolvedSlot,
         *,
         on_wait: Callable[[str], None] | None = None,
-        renew_window: WindowRenewal = _keep_window,
+        renew_window: Callable[[ResolvedSlot, PromptTooLongError | None], Awaitable[None]]
+        | None = None,
     ) -> None:
         super().__init__(slot)
         self._on_wait = on_wait
@@ -131,14 +119,15 @@ class LLMClient(SlotModel):
             ConfigError: The configuration of the server is incomplete.
             ModelError: The reply is incomplete; `.partial` has the text received.
         """
+        renew = self._renew_window
         try:
             reply = await self._ask_patiently(request, on_text, on_event)
         except PromptTooLongError as error:
-            tokens = await self._renew_window(self._slot, is_doubtful=True)
-            if 0 < tokens < self._slot.context_tokens:
-                error.hint = f"The model now reads {tokens:,} tokens: send the message again."
+            if renew:
+                await renew(self._slot, error)
             raise
-        await self._renew_window(self._slot, is_doubtful=False)
+        if renew:
+            await renew(self._slot, None)
         return reply
 
     async def _ask_patiently(

@@ -29,6 +29,7 @@ from familiar_cli.llm import slots
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.schema import LLMSettings
+    from familiar_cli.base.errors import PromptTooLongError
     from familiar_cli.llm.types import ChatModel, Message, Usage
 
 
@@ -208,20 +209,20 @@ async def learn_window(slot: slots.ResolvedSlot, listed: bytes | None = None) ->
     return tokens
 
 
-async def renew_window(slot: slots.ResolvedSlot, /, *, is_doubtful: bool) -> int:
-    """Query a window that is doubtful, or was reported long ago; 0 if nothing was learned."""
+async def renew_window(slot: slots.ResolvedSlot, doubt: PromptTooLongError | None) -> None:
+    """Query a window again that was reported long ago, or is doubtful; then its error says so."""
     from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
 
     least_s = _SOON_S if wire.is_loopback(slot.base_url) else _LATER_S
-    is_due = slot.context_source == "server" and (
-        is_doubtful or slots.window_age_s(slot.base_url, slot.model) >= least_s
-    )
-    if not is_due and not (is_doubtful and slot.context_source == "preset"):
-        return 0
+    is_told = slot.context_source == "server"
+    is_old = is_told and slots.window_age_s(slot.base_url, slot.model) >= least_s
+    if not is_old and (doubt is None or slot.context_source == "setting"):
+        return
     tokens = await learn_window(slot)
-    if not tokens and is_due:  # an unloaded model has none to tell
+    if is_told and not tokens:  # an unloaded model has none to tell
         slots.keep_window(slot.base_url, slot.model, slot.context_tokens)
-    return tokens
+    if doubt and 0 < tokens < slot.context_tokens:
+        doubt.hint = f"The model now reads {tokens:,} tokens: send the message again."
 
 
 def window_in(body: bytes, model: str) -> int:
