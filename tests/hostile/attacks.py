@@ -205,7 +205,9 @@ ATTACKS = (
     ),
     # What a request holds
     Attack("JSON in UTF-16", 400, body=lambda: said("Hi").decode().encode("utf-16")),
-    Attack("an incomplete UTF-8 character", 400, body=lambda: said("\ud800")),
+    Attack(
+        "an incomplete UTF-8 character", 400, body=lambda: said("Hi").replace(b"Hi", b"\xe2\x82")
+    ),
     Attack("an empty message", 400, body=lambda: said(" ")),
     Attack("messages that are not a list", 400, body=_json({"model": "ada", "messages": "x"})),
     Attack(
