@@ -422,7 +422,7 @@ class _Pass:
 
     def _take(self, number: int, line: str) -> Iterator[SourceMessage | Skip]:
         """Process a line that begins no message."""
-        day = day_alone(line) if self._shape.has_days else ""
+        day = day_alone(line) if self._shape.has_days and not self._is_quoting else ""
         if (day and self._date(day)) or logged_day(line):
             yield from self._finish_message()
             self._day, self._clock, self._in_day = self._date(day), None, 0
@@ -438,6 +438,14 @@ class _Pass:
         else:
             self._chars += len(line)
             self._lines.append((number, line))
+
+    @property
+    def _is_quoting(self) -> bool:
+        """Whether the quotes of a message of several lines are open; a day follows a blank line."""
+        is_quoted = self._head and self._head.style == LINE_STYLE and self._head.text[:1] == '"'
+        return bool(
+            is_quoted and self._lines[-1][1] and sum(t.count('"') for _, t in self._lines) % 2
+        )
 
     def _of_nobody(self, number: int, line: str) -> Skip:
         if self._header and self._shape.is_export:

@@ -125,9 +125,10 @@ def test_a_line_export_has_tabs(tmp_path) -> None:
 
 
 def test_a_line_export_quotes_messages_of_several_lines(tmp_path) -> None:
-    text = '12:30\tRobin\t"a ""b""\nc"\n12:31\tYuzuが取り消しました\n12:32\tYuzu\t"d"\n'
+    text = '12:30\tRobin\t"a ""b""\n2024/03/05(火)\nc"\n'
+    text += '12:31\tYuzuが取り消しました\n12:32\tYuzu\t"d"\n'
     told = [text for _, _, text in spoken(write(tmp_path / "c 2024-03-01.txt", text))]
-    assert told == ['a "b"\nc', "Yuzuが取り消しました", '"d"']
+    assert told == ['a "b"\n2024/03/05(火)\nc', "Yuzuが取り消しました", '"d"']
 
 
 @each(
