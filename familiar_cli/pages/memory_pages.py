@@ -302,7 +302,7 @@ def forgotten_text(report: ForgetReport) -> str:
         lines.append("Add --line PATH:N for each of them that should go, too.")
     if report.shared:
         names = ", ".join(map(harmless, report.shared))
-        lines.append(f"Others are called so, too, so only you can tell who is meant: {names}")
+        lines.append(f"Others have these names, too, so only you can tell who is meant: {names}")
     return "\n".join(lines) + "\n"
 
 

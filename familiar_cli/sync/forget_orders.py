@@ -35,11 +35,11 @@ from familiar_cli.base.files import (
     write_own,
 )
 from familiar_cli.base.markdown import body_start, split_lines
-from familiar_cli.base.text import fold, sha256_of
+from familiar_cli.base.text import fold, sha256_of, words_of
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.attachments import DIRECTORY, remove_unmentioned
 from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
-from familiar_cli.store.history.likeness import NameForms
+from familiar_cli.store.history.likeness import RUN_WORDS, NameForms
 from familiar_cli.store.history.lines import TurnName
 from familiar_cli.store.history.tombstones import Forgotten, accounts_of, bury_turns, find_forgotten
 from familiar_cli.store.journal.repository import HUMAN, Repository, translate_errors
@@ -136,12 +136,14 @@ class ForgetRun:
         others = ["user", "char", *place.others]
         for slug, text in pages.items():
             (self._names if slug in self.slugs else others).extend(names_of(text))
+            others.append(Author.from_slug(slug).platform)
         for author in accounts:
             known = filter(None, (author.username, author.display_name, author.user_id))
             (self._names if author.slug in self.slugs else others).extend(known)
+            others.append(author.platform)
         self.found = self._find(NameForms.of(self._names, others, self.slugs))
         self._traced = {str(number) for number in self.found.changed}
-        self._lines: tuple[str, ...] = ()  # texts of the lines that the order names
+        self._lines: tuple[str, ...] = ()  # lines that the order names, and others may repeat
         self.eraser = PageEraser(
             self.slugs,
             self._is_cited,
@@ -152,8 +154,9 @@ class ForgetRun:
         )
         if order.lines:
             items = (item for path, text in self._pages() for item in page_items(text))
-            lines = (normal_line("".join(item)) for item in items)
-            self._lines = tuple(filter(order.names_line, lines))
+            lines = filter(order.names_line, (normal_line("".join(item)) for item in items))
+            # Few words stand in texts about something else, too.
+            self._lines = tuple(line for line in lines if len(words_of(line)) >= RUN_WORDS)
 
     def _find(self, names: NameForms) -> Forgotten:
         memory = self._place.memory

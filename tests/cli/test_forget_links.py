@@ -294,11 +294,14 @@ def test_the_page_and_the_channel_of_another_account_keep_their_names(root) -> N
     (people / "discord-7.md").write_text("# Ilo\n\n- Ilo moderates a Discord server.\n")
     (people / f"irc-{NAME.lower()}-fan.md").write_text("# Fan\n\n- Rows.\n")
     (people / "discord-42.md").write_text("# discord 42\n\n- Hums.\n")
-    for account in ("discord:42", "discord:555"):
+    (people / "discord-8.md").write_text("# Uma\n\n- Met [them](discord-555.md).\n")
+    say(root, "777", "Discord", "I sell tulips", "Nice.")
+    for account in ("discord:42", "discord:555", "discord:777"):
         assert data("people", "forget", account, "--yes")["renamed"].keys() <= {
             f"significant/2026-01-02_{NAME.lower()}s-cat.md"
         }
     assert "Discord server" in (people / "discord-7.md").read_text()
+    assert (people / "discord-8.md").read_text() == "# Uma\n\n"
     assert (people / f"irc-{NAME.lower()}-fan.md").exists()
 
 
@@ -310,6 +313,10 @@ def test_a_namesake_hides_nothing_of_whom_is_forgotten(root) -> None:
         f"# Mill\n\n- It is old.\n- {NAME} keeps bees\n  at the mill.\n"
     )
     (topics / "bare.md").write_text("# Bare\n\n- see [her](../people/discord-555.md)\n")
+    (topics / "tags.md").write_text(f"# Tags\n\n#todo mend it\n\n- {NAME}\n- The mill\n")
+    day = root / "memory" / "daily" / "2026-01-03.md"
+    day.parent.mkdir(exist_ok=True)
+    day.write_text("# Day\n\n- The mill was loud.\n")
     (reply, said) = (max(replies(root)), max(replies(root)) - 1)
     told = data("people", "forget", "discord:555", "--dry-run")
     assert [told["shared"], told["to_others"]] == [[NAME], []]
@@ -317,9 +324,12 @@ def test_a_namesake_hides_nothing_of_whom_is_forgotten(root) -> None:
     assert "topics/mill.md:4" in told["remaining"]
     assert "topics/bare.md" in told["files"]
     also = [f"--line={place}" for place in told["remaining"] if place.startswith("topics")]
+    also += ["--line=topics/tags.md:6"]
     also += [f"--turn={number}" for number in (said, reply)]
     assert run("people", "forget", "discord:555", "--yes", *also).exit_code == 0
     assert (topics / "mill.md").read_text() == "# Mill\n\n- It is old.\n"
+    assert (topics / "tags.md").read_text() == "# Tags\n\n#todo mend it\n\n"
+    assert day.read_text() == "# Day\n\n- The mill was loud.\n"  # few words prove nothing
     with closing(Repo(str(root / "journal.git"))) as repo:
         contents = [repo[id_].as_raw_string() for id_ in repo.object_store]
     assert not any(b"keeps bees" in content for content in contents)

@@ -23,9 +23,11 @@ _ARCHIVES: Final = frozenset(
 )
 # Names there are only examples.
 _OF_THE_FAMILIAR: Final = frozenset({layout.SELF_DIR, layout.LORE_DIR})
+_WITH_TITLE: Final = _OF_THE_FAMILIAR | {layout.PEOPLE_DIR}  # whose title tells something itself
 _MADE_AGAIN: Final = frozenset({layout.PEOPLE_DIR, layout.SESSIONS_DIR, layout.CONFLICTS_DIR})
 # What a plan tells of its origin, as it reads without a name.
 _PLAN_WORDS: Final = {"source": layout.MEMORY_WRITER, "model": "", "rests_on": ""}
+_HEADING: Final = re.compile(r"#{1,6}(?:\s|$)")  # a word such as `#tag` is none
 _BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
 
 
@@ -87,7 +89,7 @@ class PageEraser(Struct, frozen=True, dict=True):
             return content
         if rel_path.lower().endswith(layout.SUFFIXES):
             kept = "".join(self._kept_blocks(rel_path, text))
-            is_fixed = rel_path in layout.STANDARD_NAMES or _directory(rel_path) in _OF_THE_FAMILIAR
+            is_fixed = rel_path in layout.STANDARD_NAMES or _directory(rel_path) in _WITH_TITLE
             if kept != text and not (is_fixed or _has_words(kept)):
                 return None
             return content if kept == text else kept.encode()
@@ -187,7 +189,7 @@ def page_items(text: str) -> Iterator[list[str]]:
 def _has_words(text: str) -> bool:
     """Tell whether a page has anything but its record, headings and citations."""
     lines = split_lines(without_references(text[body_start(text) :]))
-    return any(line.strip() and not line.startswith("#") for line in lines)
+    return any(line.strip() and not _HEADING.match(line) for line in lines)
 
 
 def _changes_words(after: str, before: str = "") -> bool:
@@ -195,4 +197,4 @@ def _changes_words(after: str, before: str = "") -> bool:
     was, new = (
         {line.strip() for line in split_lines(text[body_start(text) :])} for text in (before, after)
     )
-    return any(line and not line.startswith("#") for line in was ^ new)
+    return any(line and not _HEADING.match(line) for line in was ^ new)
