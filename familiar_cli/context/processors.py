@@ -21,13 +21,14 @@ from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.replies import mark_note, without_hidden
 from familiar_cli.context.types import PLACED, Contribution, Fit, Layer, Modality, PromptSpan
 from familiar_cli.llm.asking import ask_side_model
+from familiar_cli.llm.tokens import TokenCounter  # type of a field
+from familiar_cli.llm.types import ChatModel  # type of a field
 
 if TYPE_CHECKING:
     from familiar_cli.base.who.identity import Author, Labels
     from familiar_cli.context.character import Macros
     from familiar_cli.context.request import ContextRequest
-    from familiar_cli.llm.tokens import TokenCounter
-    from familiar_cli.llm.types import ChatModel, Message
+    from familiar_cli.llm.types import Message
 
 
 class SideModel(Struct):
