@@ -461,6 +461,8 @@ def test_a_preview_shows_times_as_they_are_where_the_familiar_is(tmp_path) -> No
 
 def test_a_file_of_another_character_makes_a_familiar_of_it() -> None:
     root = live("ada")
+    (damaged := root.with_name("odo")).mkdir()
+    (damaged / "character.toml").write_text("= 1")
     (item,) = data("import", str(SAMPLES / "character_ai.json"), "--me", "Nell")["items"]
     assert item["familiar"] == "ibis"
     assert run("history", "stats", "--familiar", "ada").exit_code == 0

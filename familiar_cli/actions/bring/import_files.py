@@ -346,8 +346,10 @@ class FileImporter:
         if self.options.familiar_id or self.options.character:
             return True
         card = read_card(read_foreign(item.path), origin=item.path.name)
-        known = list_familiars(self._home)
-        names = {fold(load_config(FamiliarPaths(self._home / one).config).name) for one in known}
+        known, names = list_familiars(self._home), set[str]()
+        for one in known:
+            with suppress(errors.FamiliarError):  # `doctor` names damaged settings
+                names.add(fold(load_config(FamiliarPaths(self._home / one).config).name))
         return create.id_for(card) in known or fold(card.name) in names
 
     def _import_folder(self, item: ImportItem) -> None:
