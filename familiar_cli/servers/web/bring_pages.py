@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.files import status_of
 from familiar_cli.base.text import bare_lines
 from familiar_cli.base.times.clock import now
 from familiar_cli.servers.web.asking import PageRequest, PageView, Redirect, WebPage, http_status
@@ -80,7 +81,8 @@ def _keep_upload(request: PageRequest) -> Path:
 
 def _drop_uploads() -> None:
     """Delete files that nobody imported for an hour, and all but the newest."""
-    times = {p: p.stat().st_mtime for p in (cache_dir() / "uploads").glob("*")}
+    places = (cache_dir() / "uploads").glob("*")
+    times = {place: seen.st_mtime for place in places if (seen := status_of(place))}
     long_ago = now().timestamp() - _UPLOAD_S
     for number, path in enumerate(sorted(times, key=times.__getitem__, reverse=True)):
         if number >= _MOST_UPLOADS or times[path] < long_ago:
