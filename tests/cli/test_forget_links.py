@@ -325,6 +325,7 @@ def test_a_namesake_hides_nothing_of_whom_is_forgotten(root) -> None:
     assert "topics/bare.md" in told["files"]
     also = [f"--line={place}" for place in told["remaining"] if place.startswith("topics")]
     also += ["--line=topics/tags.md:6"]
+    assert run("people", "forget", "discord:555", "--yes", "--line=self/card.json:1").exit_code == 2
     also += [f"--turn={number}" for number in (said, reply)]
     assert run("people", "forget", "discord:555", "--yes", *also).exit_code == 0
     assert (topics / "mill.md").read_text() == "# Mill\n\n- It is old.\n"

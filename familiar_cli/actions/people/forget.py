@@ -26,7 +26,7 @@ from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.history.tombstones import accounts_of
 from familiar_cli.store.memory.aliases import main_account, slug_in
-from familiar_cli.store.memory.layout import PENDING_DIR, is_page, people_path
+from familiar_cli.store.memory.layout import PENDING_DIR, SUFFIXES, is_page, people_path
 from familiar_cli.store.memory.pages.erasing import page_items
 from familiar_cli.store.memory.pages.lines import normal_line
 from familiar_cli.store.memory.pages.visible_lines import visible_in
@@ -250,7 +250,7 @@ def forget_person(
 def _line_text(familiar: Familiar, place: str) -> str:
     """Return the normalized text of the item to which a line belongs."""
     path, _, number = place.rpartition(":")
-    if not (path and number.isdecimal()):
+    if not (path.lower().endswith(SUFFIXES) and number.isdecimal()):
         raise errors.UsageError(
             f"{place!r} is not a line of memory; nothing was changed",
             hint="Write it as in the report: --line topics/mill.md:2",
