@@ -492,6 +492,8 @@ def _scopes_of_lines(
         (f"{layout.SELF_DIR}/", f"{layout.LORE_DIR}/")
     )
     if is_note or is_imported:
+        if all(all(headings) or not text.strip() for text, headings in blocks):
+            page |= owners  # they typed or imported the headings, too
         citations = [
             scopes if "<!-- turn" in text else scopes | owners
             for text, scopes in zip(texts, citations, strict=True)

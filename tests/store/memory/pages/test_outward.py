@@ -116,3 +116,5 @@ def test_if_notes_are_the_owners_what_was_typed_leaves_no_trace(path) -> None:
     page = "# Tea\n\n## Ours\n\n- green <!-- turn 4 -->\n\n"
     assert visible_in(page, viewer, path) == page
     assert visible_in(page.replace("- green", "- brown\n- green"), viewer, path) == page
+    assert visible_in("# Tea\n\n## Ours\n", viewer, path) == ""
+    assert visible_in("# Tea <!-- public -->\n", viewer, path)
