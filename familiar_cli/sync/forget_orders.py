@@ -126,6 +126,7 @@ class ForgetRun:
         self._root = place.paths.root
         pages = dict(people_pages(place.memory))
         accounts = accounts_of(place.history)
+        self._speakers = frozenset(author.slug for author in accounts)
         covered = {s for s in pages if order.covers(Author.from_slug(s))}
         covered |= {a.slug for a in accounts if order.covers(a)}
         self.slugs = frozenset(covered.union(begun.slugs if begun else ()))
@@ -136,7 +137,6 @@ class ForgetRun:
         others = ["user", "char", *place.others]
         for slug, text in pages.items():
             (self._names if slug in self.slugs else others).extend(names_of(text))
-            others.append(Author.from_slug(slug).platform)
         for author in accounts:
             known = filter(None, (author.username, author.display_name, author.user_id))
             (self._names if author.slug in self.slugs else others).extend(known)
@@ -228,16 +228,21 @@ class ForgetRun:
             if path in gone:
                 continue
             place = self.new_names.get(path, path) if afterwards else path
-            removed, start, body = 0, 0, body_start(text) if slug_in(path) else 0
+            is_named = self.is_page_of_speaker(path)
+            removed, start, body = 0, 0, body_start(text) if is_named else 0
             for number, item, is_kept in self.eraser.items(path, text):
                 lines = split_lines(item)
-                is_title = slug_in(path) and (start < body or item.startswith("# "))
+                is_title = is_named and (start < body or item.startswith("# "))
                 start += len(item)
                 if not is_kept:
                     removed += len(lines)
                 elif not is_title and self.may_name(item):
                     at = next((n for n, line in enumerate(lines) if self.may_name(line)), 0)
                     yield f"{place}:{number + at - removed * afterwards}"
+
+    def is_page_of_speaker(self, path: str) -> bool:
+        """Tell whether a page is that of an account that has spoken, so its title is no finding."""
+        return slug_in(path) in self._speakers
 
     def may_name(self, text: str) -> bool:
         """Tell whether a text has a word like a name of theirs, whoever is meant."""

@@ -317,8 +317,12 @@ def test_a_namesake_hides_nothing_of_whom_is_forgotten(root) -> None:
     day = root / "memory" / "daily" / "2026-01-03.md"
     day.parent.mkdir(exist_ok=True)
     day.write_text("# Day\n\n- The mill was loud.\n")
+    by_hand = f"people/{NAME.lower()}.md"
+    (root / "memory" / by_hand).write_text(f"# {NAME}\n\nRows.\n")
     (reply, said) = (max(replies(root)), max(replies(root)) - 1)
     told = data("people", "forget", "discord:555", "--dry-run")
+    assert f"{by_hand}:1" in told["remaining"]
+    assert any(by_hand in what for what in told["not_covered"])
     assert [told["shared"], told["to_others"]] == [[NAME], []]
     assert {said, reply} <= {*told["quoting"]}
     assert "topics/mill.md:4" in told["remaining"]

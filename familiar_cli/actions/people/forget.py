@@ -25,7 +25,7 @@ from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.history.tombstones import accounts_of
-from familiar_cli.store.memory.aliases import main_account, slug_in
+from familiar_cli.store.memory.aliases import main_account
 from familiar_cli.store.memory.layout import PENDING_DIR, SUFFIXES, is_page, people_path
 from familiar_cli.store.memory.pages.erasing import page_items
 from familiar_cli.store.memory.pages.lines import normal_line
@@ -148,7 +148,7 @@ def _remaining_names(
     stored = [entry.rel_path for entry in files if entry.rel_path not in changes]
     stored += [path for path, (_, after) in changes.items() if after is not None]
     for path in stored:
-        if forgetting.may_name(path) and not slug_in(path):
+        if forgetting.may_name(path) and not forgetting.is_page_of_speaker(path):
             yield f"the name of {typed(path)}: `familiar memory mv` changes it"
         if path.startswith(f"{PENDING_DIR}/"):
             content = changes[path][1] if path in changes else familiar.memory.read_bytes(path)
