@@ -260,7 +260,7 @@ def test_author_notes_apply_in_the_channels_of_new_chats(folder) -> None:
     folder.character("Mira")
     place = {"note_position": 1, "note_depth": 2, "note_role": 1, "note_interval": 3}
     folder.chat("Mira", "a", *talk("Mira", 2), note_prompt=" [Rain] ", **place)
-    odd = {"note_position": 2, "note_depth": "x", "note_role": [], "note_interval": -1}
+    odd = {"note_position": 2, "note_depth": "x", "note_role": [], "note_interval": 0}
     folder.chat("Mira", "b", *talk("Mira", 2, 9), note_prompt="[Sun]", **odd)
     folder.chat("Mira", "c", *talk("Mira", 2, 20))
     group = json.loads(folder.group("Two", ["Mira.png"], ["g"], "1").read_text("utf-8"))
@@ -270,9 +270,9 @@ def test_author_notes_apply_in_the_channels_of_new_chats(folder) -> None:
     folder.put("settings.json", {"extension_settings": {"note": {"chara": [own]}}})
     assert len(found(folder, "--dry-run")["familiars"][0]["warnings"]) == 4
     told = found(folder)["familiars"][0]["warnings"]
-    assert all("applies in" in one for one in told)
+    assert [sum(word in one for one in told) for word in ("applies in", "off, as it was")] == [3, 1]
     assert note_of("a") == ["[Rain]\n[Softly]", "depth", 2, "user", 3]
-    assert note_of("b") == ["[Sun]\n[Softly]", "scenario", 4, "system", 1]
+    assert note_of("b") == ["[Sun]\n[Softly]", "scenario", 4, "system", 0]
     assert note_of("c") == ["[Softly]", "depth", 4, "system", 1]
     assert note_of("two-g")[0] == "[Snow]\n[Softly]"
     run("channel", "set", "a", "--unset", "author_note.text")

@@ -117,8 +117,10 @@ def adopt_note(
             removes = f"; `familiar channel set --unset author_note.text {own}` removes it"
             if not dry_run:
                 familiar.channels.set_values(channel, note)
-            told = "would apply" if dry_run else "applies"
-            yield f"its author's note {told} in the channel{'' if dry_run else removes}"
+            is_off = note.get("author_note.interval") == "0"
+            words = ("would be set", "is set") if is_off else ("would apply", "applies")
+            told, off = words[not dry_run], ", but switched off, as it was" if is_off else ""
+            yield f"its author's note {told} in the channel{off}{'' if dry_run else removes}"
             return
     commands = (
         f"familiar channel set {own} {key} {typed(value)}"
