@@ -118,7 +118,6 @@ def _turns(ctx: typer.Context) -> Values:
 
 
 def _plans(ctx: typer.Context) -> Values:
-
     with _familiar(ctx) as familiar:
         return familiar.memory.plan_ids()
 

@@ -569,9 +569,8 @@ def scores_of_turns(
 
 def session_of(turn: Turn, zone: tzinfo | None) -> Session:
     """Return the channel of a turn, its day, and the part of the day."""
-    system = (
-        None if zone else (time.tzname, time.timezone, time.altzone)
-    )  # a program may change them
+    # A program may change the system's timezone while it runs.
+    system = None if zone else (time.tzname, time.timezone, time.altzone)
     return turn.channel_id, *_part_of_day(turn.at, zone, system)
 
 
