@@ -51,6 +51,7 @@ def test_a_chat_is_shown_first_and_imported_then(client) -> None:
     assert list((cache_dir() / "uploads").iterdir()) == []
 
 
+@pytest.mark.posix
 def test_a_file_that_nobody_imports_is_deleted_after_an_hour(client) -> None:
     upload(client, "Ada - 1.jsonl", "\n".join(map(json.dumps, CHAT)).encode())
     client.get("/import")
