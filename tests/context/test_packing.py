@@ -72,6 +72,19 @@ def test_where_there_is_room_more_of_it_changes_nothing(pieces, room, is_entry) 
     assert filled([piece("a", 1, "Tea.")], guaranteed=1).has_room
 
 
+@given(pieces_of_any_kind, st.integers(1, 300), st.integers(0, 300), st.booleans())
+def test_a_filling_that_goes_on_from_less_room_is_the_same(pieces, room, more, is_entry) -> None:
+    pieces = [replace(p, is_turn=not p.vague, lift=0.3 * (p.start % 2)) for p in pieces]
+    sources = {key: PieceSource(key, key, whole="Tea. " * 20, is_entry=is_entry) for key in "ab"}
+    sources["c"] = PieceSource("c", "c")
+    options = {"guaranteed": room, "line_tokens": 40}
+    first = filled(pieces, room, sources, **options)
+    once = filled(pieces, room + more, sources, **options)
+    again = filled(pieces, room + more, sources, **options, resume=first.resume)
+    assert again == once
+    assert first == filled(pieces, room, sources, **options)  # unchanged
+
+
 @given(pieces_of_any_kind, st.integers(0, 300))
 def test_no_passage_is_without_a_letter(pieces, room) -> None:
     assert all(any(c.isalnum() for c in text) for text in texts(filled(pieces, room)))

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -275,11 +276,13 @@ class Filling(Struct, frozen=True):
 
     Args:
         has_room: More room would change nothing.
+        resume: How far more room would change nothing; None if that is unknown.
     """
 
     passages: tuple[PackedSource, ...]
     left: dict[str, str]
     has_room: bool = False
+    resume: _Filler | None = None
 
     def count_tokens(self, counter: TokenCounter) -> int:
         """Count the tokens of the passages in a prompt."""
@@ -294,6 +297,9 @@ class _Open(Struct):
     places: set[tuple[int, int]] = field(default_factory=set)
     whole: str = ""
     cut: str = ""
+
+    def copy(self) -> _Open:
+        return _Open([*self.pieces], {*self.places}, self.whole, self.cut)
 
     def add(self, piece: Excerpt) -> None:
         self.pieces.append(piece)
@@ -346,6 +352,7 @@ def fill_room(
     wide: bool = False,
     in_order: bool = False,
     quotes_first: bool = False,
+    resume: _Filler | None = None,
 ) -> Filling:
     """Choose the pieces that fill `room` tokens best.
 
@@ -364,26 +371,39 @@ def fill_room(
         wide: Many turns are wanted, including those that score far lower than the best.
         in_order: Order passages by day instead of score.
         quotes_first: Turns that match by themselves come first, and lines that rest on turns last.
+        resume: `Filling.resume` of less room, where all else is the same: go on from there.
     """
-    filler = _Filler(
-        sources,
-        room,
-        counter,
-        most_sources,
-        line_tokens,
-        query,
-        ranked.precision,
-        set(known),
-        in_order,
+    filler = (
+        resume.copy(room)
+        if resume
+        else _Filler(
+            sources,
+            room,
+            counter,
+            most_sources,
+            line_tokens,
+            query,
+            ranked.precision,
+            set(known),
+            in_order,
+            all_room=room,
+        )
     )
-    for piece, highest in _in_turn(ranked, filler, quotes_first=quotes_first):
+    turns = islice(_in_turn(ranked, filler, quotes_first=quotes_first), filler.number, None)
+    for number, (piece, highest) in enumerate(turns, filler.number):
+        filler.number = number
         is_beyond = filler.spent[piece.is_turn] > (guaranteed or room)
         floor = highest * (FREE_FLOOR if is_beyond else WEAK)
         if piece.score < floor and not (piece.named or (wide and piece.is_turn)):
             filler.leave(piece, "it scored far lower than the other results")
         else:
             filler.take(piece)
-    return replace(filler.filling(), has_room=bool(guaranteed) and not filler.lacks_room)
+    filling = filler.filling()
+    if not guaranteed:  # then the floor depends on the room
+        return filling
+    # The order of quotes depends on what was taken before them.
+    paused = None if quotes_first else filler.paused
+    return replace(filling, has_room=not filler.lacks_room, resume=paused)
 
 
 def _in_turn(
@@ -525,10 +545,27 @@ class _Filler(Struct):
     left: dict[str, str] = field(default_factory=dict)
     spent: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})  # on turns, lines
     all_room: int = 0
-    lacks_room: bool = False
+    number: int = 0  # of the piece that it is at
+    paused: _Filler | None = None  # as it was before the first piece that lacked room
 
-    def __post_init__(self) -> None:
-        self.all_room = self.room
+    @property
+    def lacks_room(self) -> bool:
+        """Whether more room could change what was taken."""
+        return self.paused is not None
+
+    def copy(self, room: int) -> _Filler:
+        """Return a copy that has taken the same from another room."""
+        return replace(
+            self,
+            room=self.room + room - self.all_room,
+            all_room=room,
+            said={*self.said},
+            turns={*self.turns},
+            open={key: taken.copy() for key, taken in self.open.items()},
+            groups={*self.groups},
+            left={**self.left},
+            spent={**self.spent},
+        )
 
     def take(self, piece: Excerpt) -> None:
         """Take a piece, or say why not."""
@@ -603,7 +640,7 @@ class _Filler(Struct):
             self._pay(piece, cost).whole = source.whole
             self._note(source.facts)
             return True
-        self.lacks_room = True
+        self._pause()
         if not source.is_entry or self.room < frame + USEFUL_TOKENS:
             return False
         share = self.room if is_first else min(self.room, int(WHOLE_SHARE * self.all_room))
@@ -625,7 +662,8 @@ class _Filler(Struct):
         has_gap = known and not any(_is_next(piece, other) for other in known.pieces)
         frame += self._line_cost(_GAP) if has_gap else 0
         cost = frame + sum(self._line_cost(p.text) for p in wanted)
-        self.lacks_room = self.lacks_room or cost > self.room
+        if cost > self.room:
+            self._pause()
         if cost > self.room and len(wanted) > 1:
             wanted = [piece]
             cost = frame + self._line_cost(piece.text)
@@ -640,6 +678,10 @@ class _Filler(Struct):
             text = self._sentences(piece.text, self.room - frame - _JOIN_TOKENS)
             if _LETTER.search(text):
                 self._pay(piece, frame + self.counter.count(text) + _JOIN_TOKENS).cut = text
+
+    def _pause(self) -> None:
+        """Keep what has been taken before the first piece that lacks room."""
+        self.paused = self.paused or self.copy(self.all_room)
 
     def _line_cost(self, text: str) -> int:
         return self.counter.count(f"{text}\n")

@@ -384,7 +384,7 @@ class Retrieval:
         pieces, sources = _not_beside(gatherer, request)
         pieces = _with_ties_broken([*pieces, *past.pieces], request)
         ranked, kind = rank_pieces(pieces, gatherer.query), past.asked
-        packed: dict[tuple[int, int], tuple[int, Filling]] = {}  # what more room does not change
+        packed: dict[tuple[int, int], tuple[int, Filling]] = {}  # for what more room has in common
 
         def fill(room: int, guaranteed: int) -> Filling:
             room = min(room, self._most_tokens or room)
@@ -401,9 +401,9 @@ class Retrieval:
                 2 * USEFUL_TOKENS,
                 room // _WIDE_SHARE if kind.is_wide else 0,
             )
-            least, filling = packed.get((line_tokens, guaranteed), (0, None))
-            if filling and room >= least:
-                return filling
+            least, known = packed.get((line_tokens, guaranteed), (room + 1, None))
+            if known and known.has_room and room >= least:
+                return known
             filling = fill_room(
                 ranked,
                 {**sources, **past.sources},
@@ -417,8 +417,9 @@ class Retrieval:
                 wide=kind.is_wide,
                 in_order=kind.in_order,
                 quotes_first=request.is_content_set,
+                resume=known.resume if known and room >= least else None,
             )
-            if filling.has_room:
+            if filling.has_room or not known:
                 packed[line_tokens, guaranteed] = room, filling
             return filling
 
