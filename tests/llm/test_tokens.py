@@ -97,7 +97,8 @@ def test_pieces_are_found_and_cost_what_they_do_by_kind(parts) -> None:
     text = "".join(parts)
     pieces = list(tokens._KINDS.finditer(text))
     assert tokens._pieces().findall(text) == [found[0] for found in pieces]
-    lines = tokens._LINE_STARTS.split(text)
+    lines = tokens._split_lines(text)
+    assert "".join(lines) == text
     found_in_lines = map(tokens._pieces().findall, lines)
     assert [*chain.from_iterable(found_in_lines)] == [found[0] for found in pieces]
     counted = sum(map(tokens._sum_costs, lines))
