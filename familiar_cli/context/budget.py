@@ -323,10 +323,10 @@ class Budgeter:
         Raises:
             LimitError: A required piece does not fit.
         """
-        costs = [self.cost(offered) for offered in contributions]
-        shares = self._guarantee_shares(contributions, costs, layer_tokens, total_tokens)
+        wholes = [self._make_whole(offered) for offered in contributions]
+        shares = self._guarantee_shares(wholes, layer_tokens, total_tokens)
         limits = dict(shares)
-        made = self._fill_prompt(contributions, costs, limits, total_tokens)
+        made = self._fill_prompt(wholes, limits, total_tokens)
         if Layer.digest in limits:  # it left room to the chat, and stays as it is
             limits[Layer.digest] = _used_tokens(made, Layer.digest)
         most = most_content or total_tokens
@@ -337,7 +337,7 @@ class Budgeter:
             while grant := _grant_more(made, limits, total_tokens, {*widened, *waiting}, most):
                 layer, limits[layer] = grant
                 widened.add(layer)
-                made = self._fill_prompt(contributions, costs, limits, total_tokens, widened)
+                made = self._fill_prompt(wholes, limits, total_tokens, widened)
 
         for refill in refills:
             grow(_AFTER_MEMORY)
@@ -345,28 +345,22 @@ class Budgeter:
             lent = digests if refill.before_digests and Layer.digest in limits else 0
             room = min(used + total_tokens - made.taken + lent, most)
             if room > max(used, limits.get(Layer.content, total_tokens)):
-                contributions = refill.repack(contributions, room)
-                costs = [self.cost(offered) for offered in contributions]
+                known = {id(one): whole for one, whole in zip(contributions, wholes, strict=True)}
+                repacked = refill.repack(contributions, room)
+                wholes = [known.get(id(one)) or self._make_whole(one) for one in repacked]
+                contributions = repacked
                 limits[Layer.content] = room
-                made = self._fill_prompt(
-                    contributions, costs, limits, total_tokens, {Layer.content}
-                )
+                made = self._fill_prompt(wholes, limits, total_tokens, {Layer.content})
                 left = _used_tokens(made, Layer.digest)
                 if left < digests:  # by whole steps, so that prompts begin alike more often
                     step = max(total_tokens // _STEPS, 1)
                     limits[Layer.digest] = left // step * step
-                    made = self._fill_prompt(
-                        contributions, costs, limits, total_tokens, {Layer.content}
-                    )
+                    made = self._fill_prompt(wholes, limits, total_tokens, {Layer.content})
         grow(())
         return FilledPrompt(made.fragments, _with_shares(made.layers, shares), made.taken)
 
     def _guarantee_shares(
-        self,
-        contributions: Sequence[Contribution],
-        costs: Sequence[int],
-        shares: Mapping[Layer, int],
-        total: int,
+        self, wholes: Sequence[Fragment], shares: Mapping[Layer, int], total: int
     ) -> dict[Layer, int]:
         """Return shares that can all be kept: their sum does not exceed the total.
 
@@ -374,12 +368,12 @@ class Budgeter:
         gets what they leave, minus what the chat may still grow by.
         """
         wanted = dict.fromkeys(shares, 0)
-        room = total - self._frame(contributions)
-        for offered, cost in zip(contributions, costs, strict=True):
-            if offered.fit is Fit.required:
-                room -= cost
-            elif offered.layer in wanted and not (offered.problem or offered.remark):
-                wanted[offered.layer] += cost
+        room = total - self._frame(wholes)
+        for whole in wholes:
+            if whole.fit is Fit.required:
+                room -= whole.tokens
+            elif whole.layer in wanted and not (whole.problem or whole.remark):
+                wanted[whole.layer] += whole.tokens
         wanted.pop(Layer.digest, None)
         kept = {layer: min(tokens, shares[layer]) for layer, tokens in wanted.items()}
         chat = kept.pop(Layer.recent_history, 0)
@@ -400,25 +394,23 @@ class Budgeter:
 
     def _fill_prompt(
         self,
-        contributions: Sequence[Contribution],
-        costs: Sequence[int],
+        wholes: Sequence[Fragment],
         limits: Mapping[Layer, int],
         total_tokens: int,
         widened: Collection[Layer] = (),
     ) -> FilledPrompt:
         """Fill the prompt once, with these limits."""
-        frame = self._frame(contributions)
+        frame = self._frame(wholes)
         room = _Room(total_tokens, frame, dict(limits), leaves_growth=not widened)
         fragments: dict[int, Fragment] = {}
-        for index in sorted(range(len(contributions)), key=_rank_by(contributions)):
-            offered = contributions[index]
-            fragments[index] = fragment = self._serve(offered, costs[index], room)
+        for index in sorted(range(len(wholes)), key=_rank_by(wholes)):
+            fragments[index] = fragment = self._serve(wholes[index], room)
             full = room.take(fragment)
             if full:
                 _drop_to_step(fragments, fragment, room)
         taken = frame + room.spent + room.held
         return FilledPrompt(
-            tuple(fragments[index] for index in range(len(costs))), room.uses(), taken
+            tuple(fragments[index] for index in range(len(wholes))), room.uses(), taken
         )
 
     def cost(self, offered: Contribution, text: str | None = None) -> int:
@@ -439,13 +431,19 @@ class Budgeter:
         }
         return PROMPT_TOKENS + start + MESSAGE_TOKENS * len(shared)
 
-    def _serve(self, offered: Contribution, cost: int, room: _Room) -> Fragment:
+    def _make_whole(self, offered: Contribution) -> Fragment:
+        """Return the fragment of all that is offered."""
+        cost = self.cost(offered)
+        return Fragment.of(offered, cost, cost, offered.shortened)
+
+    def _serve(self, offered: Fragment, room: _Room) -> Fragment:
+        """Return what fits of all that is offered."""
         out = offered.problem or offered.remark or room.repeats(offered)
         if out or not (offered.text.strip() or offered.dialogue):
             return Fragment.of(offered, 0, 0, out or "it is empty")
-        free = room.free(offered)
+        free, cost = room.free(offered), offered.tokens
         if cost <= free:
-            return Fragment.of(offered, cost, cost, offered.shortened)
+            return offered
         if offered.fit is Fit.required:
             raise _too_long(cost, room.total)
         why = room.why(offered)
