@@ -10,6 +10,7 @@ understood, or found, without its neighbours.
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
@@ -331,6 +332,7 @@ _DEEPER: Final = 8
 _HELD_BY: Final = 20  # turns with such words for each turn of a person that may be found
 _LAST_LOOK: Final = 1_000_000
 _LOOK: Final = 400  # turns read at once
+_MOST_LISTED: Final = 5_000  # turns of a history
 _UNREAD: Final = 40  # of the newest turns, so many are read instead of searched
 _SESSION_MS: Final = 6 * 3600 * 1000  # as long as a part of the day in a session file
 
@@ -344,7 +346,8 @@ _MOVED: Final = (
     " JOIN standing AS turns ON turns.id = places.turn_id"
     " WHERE places.channel_id = ? AND places.place {0} ? AND {where}"
 )
-_SPOT: Final = f"turns.id, turns.at_ms / {_SESSION_MS}, {PLACED}, turns.channel_id"
+_SESSION: Final = f"turns.id, turns.at_ms / {_SESSION_MS}"
+_SPOT: Final = f"{_SESSION}, {PLACED}, turns.channel_id"
 _Spot = tuple[int, int, object]  # session, place and channel of a turn
 _BESIDE: Final = f"{_AT_HOME} ORDER BY place {{1}} LIMIT {{2}}"
 _BESIDE_MOVED: Final = (
@@ -474,7 +477,7 @@ def recall(
         if near and not is_all:  # turns examined anyway need no search
             alike = _by_meaning(connection, near, own, condition)
         alike = dict.fromkeys(spread, 0.0) | alike
-        places = _placed(connection, own, alike, condition, spots)
+        places = _placed(history, connection, own, alike, condition, spots=spots)
         scores, lifts = _word_scores(own, places), dict[int, float]()
         if near:
             alike, by_tokens = near.of(sorted(places.at)), dict[int, float]()
@@ -786,10 +789,12 @@ def _fused(
 
 
 def _placed(
+    history: HistoryFile,
     connection: sqlite3.Connection,
     own: dict[int, float],
     alike: dict[int, float],
     condition: tuple[str, list[object]],
+    *,
     spots: dict[int, _Spot],
 ) -> _Places:
     """Return the positions of the turns found, and the neighbours of the best ones."""
@@ -798,7 +803,7 @@ def _placed(
     best = sorted((-value, i) for i, value in worth.items())[:SURROUNDED]
     spots |= _spots(connection, worth.keys() - spots.keys())
     wanted = sorted(((i, *spots[i]) for _, i in best), key=lambda one: (one[2], one[0]))
-    places = _strips(connection, wanted, condition, worth)
+    places = _strips(history, connection, wanted, condition, worth, spots=spots)
     places.add_alone(spots, worth.keys() - places.at.keys())
     return places
 
@@ -810,23 +815,97 @@ def _spots(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, _Spo
 
 
 def _strips(
+    history: HistoryFile,
     connection: sqlite3.Connection,
     wanted: Sequence[tuple[int, int, int, object]],
     condition: tuple[str, list[object]],
     others: Collection[int],
+    *,
+    spots: Mapping[int, _Spot],
 ) -> _Places:
     """Return the positions of turns, sorted by place, and neighbours; `others` are found, too.
 
-    Turns that stand close together are read at once.
+    Where the turns close by may all be found, a list of the channel's turns tells which they are.
+
+    Args:
+        spots: Where turns are that may be found, all those that are `wanted` included.
     """
+    some_moved = connection.execute("SELECT 1 FROM places LIMIT 1").fetchone() is not None
+    lists = {} if some_moved else _turns_by_channel(history, connection)
+    strips = _listed_strips(wanted, lists)
+    unknown = {i for _, strip, _ in strips for i in strip} - spots.keys()
     where, values = condition
-    some_moved = connection.execute("SELECT 1 FROM places LIMIT 1").fetchone()
+    select = f"SELECT {_SESSION} FROM standing AS turns WHERE {where} AND turns.id IN"  # noqa: S608
+    sessions = dict(rows_among(connection, select, unknown, values))
+    hidden = unknown - sessions.keys()
+    to_read = {one[0] for one in strips if not hidden.isdisjoint(one[1])} if hidden else set()
+    sessions |= {i: spot[0] for i, spot in spots.items()}
+    places = _Places()
+    for channel, strip, items in strips:
+        if channel not in to_read:
+            times = [sessions[i] for i in strip]
+            _add_strip(places, channel, strip, times, items=items, others=others)
+    rest = [one for one in wanted if one[3] in to_read or one[3] not in lists]
+    for channel, rows, items in _read_strips(connection, rest, condition, some_moved=some_moved):
+        ids, times = [row[0] for row in rows], [row[1] for row in rows]
+        _add_strip(places, channel, ids, times, items=items, others=others)
+    return places
+
+
+def _turns_by_channel(
+    history: HistoryFile, connection: sqlite3.Connection
+) -> dict[object, list[int]]:
+    """Return the turns of each channel, hidden ones included; of a long history, nothing."""
+    last = _last_turn(connection)
+    if last > _MOST_LISTED or connection.in_transaction:  # it may be rolled back
+        return {}
+    history.said(connection)  # drops the lists after turns were forgotten
+    through, lists = history.channel_turns
+    if through != last:
+        sql = "SELECT channel_id, id FROM turns WHERE id > ? ORDER BY id"
+        for channel, turn_id in connection.execute(sql, (through,)).fetchall():
+            lists.setdefault(channel, []).append(turn_id)
+            through = turn_id  # others may have added some since
+        history.channel_turns = through, lists
+    return lists
+
+
+def _listed_strips(
+    wanted: Sequence[tuple[int, int, int, object]], lists: Mapping[object, list[int]]
+) -> list[tuple[object, list[int], list[int]]]:
+    """Return the strips of those channels that have lists, each with where wanted turns are."""
+    items_by_channel: dict[object, list[list[int]]] = {}
+    for turn_id, _, _, channel in wanted:
+        if channel in lists:
+            groups = items_by_channel.setdefault(channel, [])
+            at = bisect_left(lists[channel], turn_id)
+            if groups and at - groups[-1][-1] <= 3 * _REACH:  # neighbours are in one strip
+                groups[-1].append(at)
+            else:
+                groups.append([at])
+    strips = []
+    for channel, groups in items_by_channel.items():
+        for items in groups:
+            start = max(items[0] - 2 * _REACH, 0)
+            strip = lists[channel][start : items[-1] + 3 * _REACH + 1]
+            strips.append((channel, strip, [at - start for at in items]))
+    return strips
+
+
+def _read_strips(
+    connection: sqlite3.Connection,
+    wanted: Sequence[tuple[int, int, int, object]],
+    condition: tuple[str, list[object]],
+    *,
+    some_moved: bool,
+) -> Iterator[tuple[object, list[Sequence[int]], list[int]]]:
+    """Yield the rows of strips, each with where wanted turns are; those close are read at once."""
+    where, values = condition
     beside = _BESIDE_MOVED if some_moved else _BESIDE
     # Twice the reach, so that each neighbour has all of its own neighbours.
     above = beside.format("<", "DESC", 2 * _REACH, where=where)
     below = beside.format(">", "ASC", -1, where=where)
     left = {row[0] for row in wanted}
-    places = _Places()
     for *turn, channel in wanted:
         if turn[0] not in left:  # near another one
             continue
@@ -840,22 +919,26 @@ def _strips(
             if len(strip) - items[-1] > 3 * _REACH:  # neighbours are in one strip
                 break
         left.difference_update([strip[at][0] for at in items])
-        _add_strip(places, channel, strip, items, others)
-    return places
+        yield channel, strip, items
 
 
 def _add_strip(
     places: _Places,
     channel: object,
-    strip: Sequence[Sequence[int]],
+    ids: Sequence[int],
+    sessions: Sequence[int],
+    *,
     items: Iterable[int],
     others: Collection[int],
 ) -> None:
     """Add the turns of a strip, of which some `items` and their neighbours are examined."""
-    examined = {at + step for at in items for step in range(-_REACH, _REACH + 1)}
+    examined = bytearray(len(ids) + _REACH)
+    for at in items:
+        low = max(at - _REACH, 0)
+        examined[low : at + _REACH + 1] = b"\1" * (at + _REACH + 1 - low)
     last, number, start, numbers = _NONE, _NONE, len(places.ids), places.numbers
-    for at, (turn_id, session, _) in enumerate(strip):
-        if at in examined:
+    for at, (turn_id, session) in enumerate(zip(ids, sessions, strict=True)):
+        if examined[at]:
             places.at[turn_id] = start + at
         elif turn_id not in others:
             places.sessions.append(_NONE)
@@ -863,7 +946,7 @@ def _add_strip(
         if session != last or number == _NONE:
             last, number = session, numbers.setdefault((channel, session), len(numbers))
         places.sessions.append(number)
-    places.ids += *(turn_id for turn_id, _, _ in strip), *_NO_TURNS
+    places.ids += *ids, *_NO_TURNS
     places.sessions += _NO_SESSIONS
 
 

@@ -49,6 +49,8 @@ class HistoryFile:
 
     Attributes:
         phrase_turns: For some queries, the last turn searched and those found; see `newest_saying`.
+        channel_turns: The last turn read, and the turns of each channel up to it; `said` drops them
+            with all else that it does not know any more.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class HistoryFile:
         self._is_left = False
         self._is_fixed = False  # the connection is of one moment: it is not used again
         self.phrase_turns: dict[str, tuple[int, list[int]]] = {}
+        self.channel_turns: tuple[int, dict[object, list[int]]] = (0, {})
         self._said: tuple[int, dict[int, Any]] = (0, {})
         self._known: dict[object, Any] = {}
         self._known_at: tuple[sqlite3.Connection | None, int, int] = (None, 0, 0)
@@ -87,6 +90,7 @@ class HistoryFile:
             self._connection = self._empty = None
             self.phrase_turns.clear()
             self._said, self._known, self._known_at = (0, {}), {}, (None, 0, 0)
+            self.channel_turns = 0, {}
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
@@ -165,7 +169,7 @@ class HistoryFile:
         """
         version = _read_mark(connection, "schema_version")
         if self._said[0] != version or len(self._said[1]) > _MOST_SAID:
-            self._said = version, {}
+            self._said, self.channel_turns = (version, {}), (0, {})
         return self._said[1]
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
