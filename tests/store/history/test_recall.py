@@ -17,6 +17,7 @@ from familiar_cli.base.who.visibility import OWNER, PrivacyRules, Viewer
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.forgetting import ForgetOrder
 from familiar_cli.store.history.likeness import NameForms
+from familiar_cli.store.history.marks import restore_turns, withdraw_turns
 from familiar_cli.store.history.recall import newest_saying, recall
 from familiar_cli.store.history.rows import COLUMNS, to_row
 from familiar_cli.store.history.tombstones import bury_turns, find_forgotten
@@ -279,3 +280,21 @@ def test_nothing_that_is_hidden_is_heard_of(
     assert all(0 <= one.score <= 1.2001 for one in looked)
     assert not {one.turn.id for one in looked} & left_out
     assert all(one.turn.id < (before_id or 99) for one in looked)
+
+
+def test_turns_above_are_the_newest_that_may_be_found(history) -> None:
+    def above() -> list[tuple[int, ...]]:
+        return [one.above for one in recall(history, "lighthouse", viewer=OWNER).turns][:1]
+
+    first, second, third = (say(history, text) for text in FILL[:3])
+    say(history, "A lighthouse.")
+    assert above() == [(third, second, first)]
+    withdraw_turns(history, [second])
+    assert above() == [(third, first)]
+    restore_turns(history, [second])
+    withdraw_turns(history, [4])
+    say(history, "Rain.", channel="b")
+    with closing(HistoryStore(history.path)) as other:
+        say(other, "Fog.")
+        say(other, "The lighthouse.")
+    assert above() == [(6, third, second)]
