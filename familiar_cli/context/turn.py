@@ -326,6 +326,7 @@ def _with_calls(trace: Trace, turn: OutgoingPrompt | CompleteReply) -> Trace:
 _MOST_LABELLED: Final = 200  # of recent speakers, so that names stay distinct
 MOST_PENDING: Final = 20
 """So many turns that the familiar has not answered are seen as one with what is said now."""
+_MOST_HEARD: Final = 48  # what a prompt shows by default is read at once, and found again
 
 
 def request_for(
@@ -362,7 +363,8 @@ def request_for(
     """
     said.check()
     before_id = place_of(said.instead_of) if said.instead_of else before_id
-    recent = in_pairs(history.recent(said.channel_id, MOST_PENDING, before_id, viewer=viewer))
+    heard = history.recent(said.channel_id, _MOST_HEARD, before_id, viewer=viewer)
+    recent = in_pairs(heard[-MOST_PENDING:])
     last = recent[-1] if recent else None
     newest = said.instead_of.id if said.instead_of else before_id or (last.id if last else 0)
     request = ContextRequest(

@@ -194,13 +194,20 @@ def unanswered_message(
     It is the last thing they said to the familiar in the channel, with the same words.
     """
     since, key = now() - _RETRY, _account(author)
+    if all(map(_is_reply, history.recent(channel_id, 1, viewer=OWNER))):
+        return None  # as mostly, without reading more
     for turn in reversed(history.recent(channel_id, _MOST_WAITING, viewer=OWNER)):
-        if turn.role == "assistant" and not turn.partial:
+        if _is_reply(turn):
             return None
         if turn.role == "user" and _account(turn.author) == key and turn.source != HEARD:
             is_same = turn.content.strip() == text.strip() and turn.at > since
             return turn if is_same else None
     return None
+
+
+def _is_reply(turn: Turn) -> bool:
+    """Tell whether a turn is a complete reply."""
+    return turn.role == "assistant" and not turn.partial
 
 
 def _account(author: Author | None) -> tuple[str, str] | None:
