@@ -71,9 +71,17 @@ class Process(subprocess.Popen):
         self._close_pipe_fds(*(how[name] for name in pipes))
 
     def _internal_poll(self, _deadstate: int | None = None, *more: Any) -> int | None:
-        if self._status is not None:
-            more = (lambda _, flags: self._try_wait(flags),)
-        return super()._internal_poll(_deadstate, *more)
+        if self._status is None:
+            return super()._internal_poll(_deadstate, *more)
+        if self.returncode is None and self._waitpid_lock.acquire(blocking=False):
+            try:
+                if self.returncode is None:
+                    pid, status = self._try_wait(os.WNOHANG)
+                    if pid:
+                        self._handle_exitstatus(status)
+            finally:
+                self._waitpid_lock.release()
+        return self.returncode
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
         if self._status is None:
