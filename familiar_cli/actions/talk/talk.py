@@ -435,6 +435,7 @@ class LiveTurn:
     def __init__(self) -> None:
         self._events: list[TurnEvent] = []
         self._waiting: list[asyncio.Future[None]] = []
+        self.is_ending = False  # what connects counts in `task.cancelling()`, too
         self.task = asyncio.ensure_future(self._run())
 
     @property
@@ -474,8 +475,12 @@ class LiveTurn:
 
     async def cancel(self) -> None:
         """Stop the reply, keeping the partial text."""
-        self.task.cancel()
+        self.end()
         await asyncio.wait({self.task})
+
+    def end(self) -> None:
+        """Begin to stop the reply, unless it is whole."""
+        self.is_ending |= self.task.cancel()
 
     async def _take(self) -> TurnResult | None:
         """Take the turn."""

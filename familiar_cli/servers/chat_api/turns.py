@@ -178,7 +178,7 @@ class TurnTable:
     def join(self, key: TurnKey | None) -> ServedTurn | None:
         """Join the turn of an earlier attempt; None if this request is the first."""
         turn = self._by_key.get(key) if key else None
-        if turn is None or turn.task.cancelling():
+        if turn is None or turn.is_ending:
             return None
         if turn.task.done() and turn.key and turn.key[-1] in _REMAKING:
             return None
@@ -226,7 +226,7 @@ class TurnTable:
     @staticmethod
     def _end_alone(turn: ServedTurn) -> None:
         if not turn.followers:
-            turn.task.cancel()
+            turn.end()
 
     async def _watch(self, turn: ServedTurn, lease: AsyncExitStack) -> None:
         try:

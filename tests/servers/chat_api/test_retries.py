@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
+from familiar_cli.actions.talk.talk import LiveTurn
 from familiar_cli.servers.chat_api import turns
 from tests.support.server import Fail, Say
 from tests.support.serving import serving, user
@@ -64,6 +67,27 @@ def test_retries_join_the_reply_that_is_under_way(held, model, stream) -> None:
     assert len(scripted.requests) == 1
     assert len({one.headers["x-familiar-turn"] for one in replies}) == 1
     assert len(data("history", "show", "--channel", "harbour")["turns"]) == 2
+
+
+class Connecting(LiveTurn):
+    key, followers = ("ada", "harbour"), 0
+
+    async def _take(self) -> None:
+        self.task.cancel()  # as `anyio` does once one of two addresses has answered
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+
+async def test_a_turn_is_joined_while_it_connects_but_not_when_it_is_ended() -> None:
+    table, turn = turns.TurnTable(), Connecting()
+    table._by_key[turn.key] = turn
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert turn.task.cancelling()
+    assert table.join(turn.key) is turn
+    await turn.cancel()
+    assert table.join(turn.key) is None
 
 
 def test_a_stream_and_a_whole_reply_are_one_turn(held) -> None:
