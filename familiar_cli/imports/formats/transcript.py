@@ -138,6 +138,7 @@ class TranscriptShape(Struct, frozen=True):
     Args:
         styles: The styles of its message headers.
         speakers: The speakers, with their number of messages.
+        year: The year of the first date, for dates without one; None: not known.
         stamps: How many numbers are in the times beside speakers; another time is part of a text.
         is_timed: Whether headers have times; otherwise only names in `speakers` begin a message.
         with_notes: Whether lines with a time but no speaker are notices of the program.
@@ -150,6 +151,7 @@ class TranscriptShape(Struct, frozen=True):
 
     styles: frozenset[str]
     speakers: Mapping[str, int]
+    year: int | None
     stamps: frozenset[int]
     is_timed: bool
     with_notes: bool
@@ -202,6 +204,7 @@ class _Survey:
         self._filled = 0  # non-blank lines
         self._header: list[str] = []
         self._latest = (max(source.changed, now()) + timedelta(days=2)).date()
+        self._year = reading.year
         self._known = {fold(name) for name in (*reading.cast.names, *reading.cast.mine) if name}
 
     def shape(self) -> TranscriptShape | None:
@@ -221,6 +224,7 @@ class _Survey:
         return TranscriptShape(
             styles=frozenset(styles),
             speakers=speakers,
+            year=self._year,
             stamps=frozenset(n for style in styles for n in self._styles[style].stamps),
             is_timed=is_timed,
             with_notes=is_timed and not any(self._styles[style].is_block for style in styles),
@@ -234,6 +238,8 @@ class _Survey:
     def _note_line(self, number: int, line: str) -> None:
         if len(self._header) < _HEADER_LINES:
             self._header.append(line)
+        if self._year is None and (logged := read_day(logged_day(line), "ymd")):
+            self._year = logged.year
         heads = heads_of(line)
         if not heads and (day := day_alone(line)):
             self._date("day", day)
@@ -251,7 +257,7 @@ class _Survey:
     def _date(self, where: str, day: str) -> None:
         if lacks_year(day):
             self._yearless.setdefault(where, day)
-            day = with_year(day, self._reading.year or _ANY_LEAP_YEAR)
+            day = with_year(day, self._year or _ANY_LEAP_YEAR)
         if day:
             self._dates.setdefault(where, DateReading(self._latest)).take(day)
 
@@ -329,7 +335,7 @@ class _Survey:
         is_timed = any(self._styles[style].is_timed for style in styles)
         dated = [*(["day"] if has_days and is_timed else []), *styles]
         first = next((self._yearless[one] for one in dated if one in self._yearless), "")
-        if first and not self._reading.year:
+        if first and not self._year:
             self._ask_year(first)
         where = ["day"] if has_days and "day" in self._dates else []
         where += [style for style in styles if style in self._dates]
@@ -389,7 +395,7 @@ class _Pass:
         self, source: ForeignFile, reading: contract.Reading, shape: TranscriptShape
     ) -> None:
         self._source = source
-        self._zone, self._year = reading.zone, reading.year
+        self._zone, self._year = reading.zone, shape.year
         self._latest: date | None = None  # of those without a year
         self._shape = shape
         self._head: MessageHeader | None = None
@@ -425,6 +431,8 @@ class _Pass:
         day = day_alone(line) if self._shape.has_days and not self._is_quoting else ""
         if (day and self._date(day)) or logged_day(line):
             yield from self._finish_message()
+            if logged := read_day(logged_day(line), self._shape.order):
+                self._year, self._latest = logged.year, None
             self._day, self._clock, self._in_day = self._date(day), None, 0
             yield Skip(number, _DAY, damaged=False)
         elif self._shape.is_export and (_LONG_RULE.fullmatch(line) or _EXPORTED.fullmatch(line)):

@@ -262,6 +262,19 @@ def test_a_year_that_no_date_states_is_asked_for_and_goes_on(first, last, tmp_pa
     assert [at for _, at, _ in read] == ["2023-12-31 10:04", "2024-01-02 09:30"]
 
 
+def test_a_log_that_states_its_year_asks_for_none(tmp_path) -> None:
+    parts = []
+    for year, day in ((2023, "Dec 31"), (2025, "Mar 02")):
+        parts += [
+            f"**** BEGIN LOGGING AT Sun {day} 10:00:00 {year}",
+            f"{day} 10:00:05 <Robin>\tGood morning",
+            f"{day} 10:00:09 <Yuzu>\tHello",
+        ]
+    read = spoken(write(tmp_path / "x.log", "\n".join(parts) + "\n"))
+    stated = ["2023-12-31", "2023-12-31", "2025-03-02", "2025-03-02"]
+    assert [at[:10] for _, at, _ in read] == stated
+
+
 def test_dates_that_nothing_decides_are_asked_for(tmp_path) -> None:
     path = write(tmp_path / "c.txt", "01/02/2024, 12:30 - Robin: a\n02/03/2024, 12:31 - Yuzu: b\n")
     with pytest.raises(FamiliarError, match="can be read in two ways") as refused:
