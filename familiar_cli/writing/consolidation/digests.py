@@ -6,6 +6,7 @@ import subprocess  # a command that the person set, as a list, without a shell
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
@@ -215,7 +216,7 @@ class DigestResult(Struct, frozen=True):
         }
 
 
-class Distiller(Struct):
+class Distiller(Struct, dict=True):
     """Makes digests.
 
     Args:
@@ -238,7 +239,7 @@ class Distiller(Struct):
     plans: Plans = Plans()
     phrases: Phrases = ENGLISH
 
-    @property
+    @cached_property
     def _maker(self) -> FileMaker:
         return self.engine("short")
 
