@@ -432,12 +432,12 @@ class Budgeter:
         return PROMPT_TOKENS + start + MESSAGE_TOKENS * len(shared)
 
     def _make_whole(self, offered: Contribution) -> Fragment:
-        """Return the fragment of all that is offered."""
+        """Return an offered piece as a fragment, uncut."""
         cost = self.cost(offered)
         return Fragment.of(offered, cost, cost, offered.shortened)
 
     def _serve(self, offered: Fragment, room: _Room) -> Fragment:
-        """Return what fits of all that is offered."""
+        """Return as much of an offered piece as there is room for."""
         out = offered.problem or offered.remark or room.repeats(offered)
         if out or not (offered.text.strip() or offered.dialogue):
             return Fragment.of(offered, 0, 0, out or "it is empty")

@@ -145,7 +145,7 @@ def _read_entries(document: dict[str, Any]) -> list[Job]:
 
 
 def _check_keys(table: Mapping[str, object], known: Sequence[str], what: str) -> None:
-    """Refuse what nobody would read; a slip of the pen would be a job that never runs.
+    """Refuse unknown keys: a typo would otherwise make a job that never runs.
 
     Raises:
         ValueError: There is such a key.

@@ -626,7 +626,7 @@ def _check_pieces(
 
 
 def _problem_of(file: BackedUpFile, checked: Mapping[Piece, int | str]) -> str:
-    """Return what is wrong with a file of a backup whose pieces were checked; empty: nothing."""
+    """Return why a file cannot be restored from its checked pieces; empty if it can."""
     results = [checked[piece] for piece in file.pieces]
     if problem := next((result for result in results if isinstance(result, str)), ""):
         return problem
@@ -840,7 +840,10 @@ def list_backups(target: BackupTarget, *, read: bool = True) -> list[dict[str, A
 
 
 def _manifest_problem(target: BackupTarget, familiar_id: str, name: str) -> str:
-    """Return what is wrong with a manifest; of an encrypted one, only that it is empty."""
+    """Return why a manifest cannot be read, or an empty string.
+
+    An encrypted one is checked only for being empty.
+    """
     try:
         if name.endswith(SEALED):
             return "" if target.size(familiar_id, name) else "The manifest is empty"

@@ -257,7 +257,7 @@ def try_choice(typed: Mapping[str, str], key: str) -> start.ModelTest:
 
 
 def keep_choice(config: Path, typed: Mapping[str, str], key: str) -> list[str]:
-    """Save a model's settings and its API key, and return what was saved, a sentence each."""
+    """Save a model's settings and its API key; return a sentence about each."""
     parts = []
     if key:
         variable = resolve_slot(_settings_of(typed)).api_key_env

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,10 +119,10 @@ class HistoryFile:
 
         Only for modules of `history`; others get turns and summaries, never SQL.
         """
-        return _Use(self, create)
+        return _Use(partial(self._begin_use, create=create), self._end_use, self.path)
 
-    def begin_use(self, *, create: bool) -> sqlite3.Connection:
-        """Return the connection, which is this thread's until `end_use`."""
+    def _begin_use(self, *, create: bool) -> sqlite3.Connection:
+        """Return the connection, which is this thread's until `_end_use`."""
         self._lock.acquire()
         try:
             if self._connection is None and (create or self.path.exists()):
@@ -138,8 +139,8 @@ class HistoryFile:
         self._uses += 1
         return connection
 
-    def end_use(self) -> None:
-        """End what `begin_use` began."""
+    def _end_use(self) -> None:
+        """End what `_begin_use` began."""
         try:
             self._uses -= 1
             if (self._is_left or self._is_fixed) and not self._uses:
@@ -148,10 +149,10 @@ class HistoryFile:
             self._lock.release()
 
     def known(self, connection: sqlite3.Connection) -> dict[object, Any]:
-        """Return what was read since the last change by anybody; whoever reads it adds to it.
+        """Return the cache of answers, which is empty again after each change of the file.
 
-        One turn asks for the same several times. Keys hold all that an answer depends on, viewers
-        included.
+        One turn asks the same questions several times. A key contains everything that its answer
+        depends on, the viewer included; the caller adds what is missing.
         """
         if connection.in_transaction:  # it may be rolled back
             return {}
@@ -162,7 +163,7 @@ class HistoryFile:
         return self._known
 
     def said(self, connection: sqlite3.Connection) -> dict[int, Any]:
-        """Return what was read of turns that never changes; whoever reads more adds to it.
+        """Return the cache of turns by id, each with its state; the caller adds what is missing.
 
         Triggers keep turns from being changed. To forget words is to take these away for a moment,
         which the version of the schema tells, also after another process did it.
@@ -181,20 +182,21 @@ class HistoryFile:
 class _Use(Struct):
     """The use of a history's connection, as a context; a class, which enters faster."""
 
-    file: HistoryFile
-    create: bool
+    begin: Callable[[], sqlite3.Connection]
+    end: Callable[[], None]
+    path: Path
 
     def __enter__(self) -> sqlite3.Connection:
         try:
-            return self.file.begin_use(create=self.create)
+            return self.begin()
         except Exception as error:
-            _raise_ours(error, self.file.path)
+            _raise_ours(error, self.path)
             raise
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self.file.end_use()
+        self.end()
         if error is not None:
-            _raise_ours(error, self.file.path)
+            _raise_ours(error, self.path)
 
 
 def count_unsummarised(path: Path) -> int:

@@ -444,7 +444,7 @@ def hold_lock(lock_path: Path, timeout_s: float) -> Iterator[None]:
     """Hold the lock at `lock_path`. It is released if the holder crashes.
 
     Waiters queue for a second lock, and only its holder waits for the first. A holder that wants
-    the lock again must queue too, so no waiter starves. Who does not wait does not queue.
+    the lock again must queue too, so no waiter starves. Callers that do not wait do not queue.
 
     Raises:
         LockedError: Another thread or process held it for `timeout_s`.
