@@ -241,7 +241,7 @@ class ForgetRun:
                     yield f"{place}:{number + at - removed * afterwards}"
 
     def is_page_of_speaker(self, path: str) -> bool:
-        """Tell whether a page is that of an account that has spoken, so its title is no finding."""
+        """Tell whether a page is that of an account that has spoken, whose title is expected."""
         return slug_in(path) in self._speakers
 
     def may_name(self, text: str) -> bool:
