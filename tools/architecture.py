@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from html import escape
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from familiar_cli.base import jobs
 
@@ -91,6 +91,7 @@ def first_line(step: str) -> str:
 def record_calls() -> Iterator[list[str]]:
     """Record the functions of the package that are called, in order."""
     called: list[str] = []
+    hand_over = jobs._hand_over  # noqa: SLF001
 
     def profile(frame: FrameType, event: str, arg: object) -> None:
         del arg
@@ -98,27 +99,27 @@ def record_calls() -> Iterator[list[str]]:
         if event == "call" and module.startswith(f"{PACKAGE}."):
             called.append(f"{module.removeprefix(f'{PACKAGE}.')}:{frame.f_code.co_qualname}")
 
-    _set_profile(profile)
+    def follow(work: Callable[[], Callable[[], None]]) -> None:
+        """Hand over what notes its calls, also if its thread has been there for long."""
+
+        def run() -> Callable[[], None]:
+            sys.setprofile(profile)
+            try:
+                return work()
+            finally:
+                sys.setprofile(None)
+
+        hand_over(run)
+
+    jobs._hand_over = follow  # noqa: SLF001
+    threading.setprofile(profile)
+    sys.setprofile(profile)
     try:
         yield called
     finally:
-        _set_profile(None)
-
-
-def _set_profile(profile: Any) -> None:  # noqa: ANN401  # as `sys.setprofile`
-    """Set what is called with each event, here, in new threads, and in workers that are idle."""
-    sys.setprofile(profile)
-    threading.setprofile(profile)
-    with jobs._idle_lock:  # noqa: SLF001
-        workers = [*jobs._idle]  # noqa: SLF001
-        jobs._idle.clear()  # noqa: SLF001  # each is back when it has done this
-
-    def work() -> Callable[[], None]:
-        sys.setprofile(profile)
-        return lambda: None
-
-    for worker in workers:
-        worker.calls.put(work)
+        sys.setprofile(None)
+        threading.setprofile(None)
+        jobs._hand_over = hand_over  # noqa: SLF001
 
 
 def draw_architecture() -> dict[str, str]:
