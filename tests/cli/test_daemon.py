@@ -132,7 +132,7 @@ def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, name)
 
 
 def test_it_ends_when_the_familiar_is_moved_away(monkeypatch, tmp_path):
-    talked(2, settings='[memory_writer]\nauto = "off"\n')
+    talked(2)
     with running(monkeypatch, answer("Keeps bees.")) as (process, _):
         assert "Watching ada" in process.stderr.readline()
         assert run("backup", str(tmp_path), "--move", "https://chat.example/ada").exit_code == 0

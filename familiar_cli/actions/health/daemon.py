@@ -153,6 +153,7 @@ class Daemon:
         self._writing = familiar.passes.named(WRITING)
         self.syncing = BackgroundSync(familiar, self._tell)
         self._unprinted: OSError | None = None
+        self._runs = False
         self.errors: dict[str, FamiliarError] = {}
 
     async def catch_up(self) -> None:
@@ -160,6 +161,7 @@ class Daemon:
 
         Raises:
             ConfigError: The model is not configured.
+            RefusedError: The familiar was moved away.
             OSError: An event could not be printed.
         """
 
@@ -214,7 +216,6 @@ class Daemon:
 
         self._tell(Event("started", f"Watching {self._familiar.paths.id}; press Ctrl-C to stop."))
         await self._run(work())
-        check_here(self._familiar.paths)
         await self.syncing.last()
 
     async def visit(self, *, is_first: bool, is_active: bool) -> float:
@@ -272,6 +273,7 @@ class Daemon:
         return count_unread_turns(self._familiar.history, SAID_HERE)
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        self._runs = True
         try:
             with self._writing.recording():
                 memory_writer(self._familiar, on_wait=self._note)  # otherwise it could never write
@@ -280,6 +282,7 @@ class Daemon:
             work.close()
         if self._unprinted:
             raise self._unprinted
+        check_here(self._familiar.paths)
 
     async def _watch_turns(
         self, scheduler: MemoryWriterScheduler, seen: int, poll_s: float
@@ -356,7 +359,8 @@ class Daemon:
         report = await write_memory(self._familiar, on_wait=self._note, which=SAID_HERE)
         if report.error is None:
             self.errors.pop(WRITING, None)
-        self._print(lambda: self._on_report(report))
+        if not self._is_moved(report.error):
+            self._print(lambda: self._on_report(report))
         await self._embed()
         if report.error:
             raise report.error
@@ -408,9 +412,15 @@ class Daemon:
         self._tell(Event("note", message))
 
     def _tell(self, event: Event) -> None:
+        if self._is_moved(event.error):
+            return
         if event.error:
             self.errors[event.command] = event.error
         self._print(lambda: self._on_event(event))
+
+    def _is_moved(self, error: FamiliarError | None) -> bool:
+        """Tell whether the familiar was moved away, an error that `_run` raises at the end."""
+        return error is not None and self._runs and self._familiar.paths.moved.exists()
 
     def _print(self, call: Callable[[], None]) -> None:
         """Print an event; end if nobody can read it any more."""
