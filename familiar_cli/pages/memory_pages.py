@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.memory.housekeep import FindingWithPlan, HousekeepingResult
     from familiar_cli.actions.memory.pins import PinnedFiles
     from familiar_cli.actions.memory.search import IndexBuildResult, TurnsStatus
-    from familiar_cli.actions.people.forget import ForgetReport, WordLoss
+    from familiar_cli.actions.people.forget import ExportReport, ForgetReport, WordLoss
     from familiar_cli.actions.people.people import KnownPerson
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.journal.exchange import CompactionResult
@@ -300,10 +300,24 @@ def forgotten_text(report: ForgetReport) -> str:
         lines.append("Lines that keep a word like their name:")
         lines += [f"  {harmless(place)}" for place in report.remaining]
         lines.append("Add --line PATH:N for each of them that should go, too.")
-    if report.shared:
-        names = ", ".join(map(harmless, report.shared))
-        lines.append(f"Others have these names, too, so only you can tell who is meant: {names}")
+    return "\n".join([*lines, *_shared_lines(report.shared)]) + "\n"
+
+
+def exported_text(report: ExportReport, directory: str) -> str:
+    """Describe what was exported of somebody, and what may be about them, too."""
+    lines = [f"{counted(report.turns, 'turn')} and what rests on them: {harmless(directory)}"]
+    if report.remaining:
+        lines.append("Lines with a word like their name that were left out, as not certain:")
+        lines += [f"  {harmless(place)}" for place in report.remaining]
+        lines.append("Add --line PATH:N for each of them that is about this person.")
+        lines += _shared_lines(report.shared)
     return "\n".join(lines) + "\n"
+
+
+def _shared_lines(shared: Sequence[str]) -> list[str]:
+    names = ", ".join(map(harmless, shared))
+    told = f"Others have these names, too, so only you can tell who is meant: {names}"
+    return [told] if shared else []
 
 
 def _loss_text(loss: WordLoss) -> str:

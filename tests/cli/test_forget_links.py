@@ -231,6 +231,52 @@ def test_an_export_is_what_they_could_have_heard(root, tmp_path) -> None:
     assert f"{NAME} owes Guest" in private
 
 
+def test_an_export_lists_lines_that_a_namesake_shares_and_adds_those_given(root, tmp_path) -> None:
+    say(root, "556", NAME, "I am called so, too", "Hello!")
+    assert run("channel", "set", "room-100", "--kind", "dm").exit_code == 0
+    said = run("hear", "She owes me", "--channel", "room-100", "--as", "discord:100", "--json")
+    turn = json.loads(said.stdout)["data"]["turn"]
+    topics = root / "memory" / "topics"
+    (topics / "boat.md").write_text(f"# Boat\n\n- {NAME} rows it\n- {NAME} paints it\n")
+    (topics / "debts.md").write_text(f"# Debts\n\n- {NAME} owes Guest <!-- turns {turn} -->\n")
+
+    def exported(name: str, *options: str) -> tuple[list[str], str]:
+        out = tmp_path / name
+        done = data("people", "export", "discord:555", str(out), *options)
+        assert done["shared"] == [NAME]
+        return done["remaining"], (out / "about.md").read_text()
+
+    uncertain = ["topics/boat.md:3", "topics/boat.md:4", "topics/cat.md:1"]
+    left, about = exported("first")
+    assert left == uncertain
+    assert "rows it" not in about
+    left, about = exported("second", "--line", "topics/boat.md:3")
+    assert left == uncertain[1:]
+    assert "rows it" in about
+    assert "paints it" not in about
+    left, about = exported("third", "--line", "topics/debts.md:3")
+    assert left == uncertain
+    assert "owes" not in about
+    left, about = exported("owner", "--owner", "--line", "topics/boat.md:3")
+    assert left == [*uncertain[1:], "topics/debts.md:3"]
+    assert "owes" not in about
+    left, about = exported("both", "--owner", "--line", "topics/debts.md:3")
+    assert "owes" in about.partition("in private")[2]
+    shown = run("people", "export", "discord:555", str(tmp_path / "last")).stdout
+    assert "  topics/boat.md:3\n" in shown
+    assert "Add --line PATH:N for each" in shown
+
+
+def test_a_shared_name_proves_nothing_although_only_one_of_them_wrote_it(root) -> None:
+    say(root, "556", NAME, "Good evening", "Hello!")
+    say(root, "100", "Guest 0", "She rows the boat", "So she does.")
+    boat = root / "memory" / "topics" / "boat.md"
+    boat.write_text(f"# Boat\n\n- {NAME} rows it <!-- turns {max(replies(root)) - 1} -->\n")
+    told = data("people", "forget", "discord:555", "--yes")
+    assert "topics/boat.md:3" in told["remaining"]
+    assert f"{NAME} rows it" in boat.read_text()
+
+
 def test_jobs_about_others_still_run(root) -> None:
     assert run("people", "forget", NAME, "--yes").exit_code == 0
     assert [job["id"] for job in data("job", "list")["jobs"]] == ["ask-about-the-weather"]

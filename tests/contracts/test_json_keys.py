@@ -199,6 +199,9 @@ def test_people(root) -> None:
     assert set(found["people"][0]) >= keys
     shown = data("people", "show", "anna")
     assert set(shown) >= {"slug", "rel_path", "text", "sha256", "names", "collisions"}
+    exported = data("people", "export", "anna", str(root / "for-anna"))
+    keys = {"directory", "turns", "replies", "pictures", "lines", "files", "remaining", "shared"}
+    assert set(exported) == keys
 
 
 def test_channels(root) -> None:

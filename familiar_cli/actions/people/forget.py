@@ -96,6 +96,28 @@ class ForgetReport(Struct, frozen=True):
     not_covered: tuple[str, ...] = NOT_COVERED
 
 
+class ExportReport(Struct, frozen=True):
+    """What an export of a person's data holds.
+
+    Args:
+        turns: Their turns.
+        replies: The replies to them.
+        pictures: Pictures in both.
+        lines: Lines of memory in `about.md`.
+        files: Memory files about them.
+        remaining: Lines left out that have a word like their name, as `path:line`.
+        shared: Their names, or words of these, that others have as well.
+    """
+
+    turns: int
+    replies: int
+    pictures: int
+    lines: int
+    files: int
+    remaining: tuple[str, ...]
+    shared: tuple[str, ...]
+
+
 def _accounts(familiar: Familiar, person: str) -> list[Author]:
     """Return all accounts of a person, including merged ones.
 
@@ -286,20 +308,24 @@ def carry_out_order(familiar: Familiar, order: ForgetOrder, built_on: Collection
 
 
 def export_person(
-    familiar: Familiar, person: str, target: Path, *, for_owner: bool = False
-) -> dict[str, int]:
+    familiar: Familiar,
+    person: str,
+    target: Path,
+    *,
+    lines: Sequence[str] = (),
+    for_owner: bool = False,
+) -> ExportReport:
     """Write what a person said, and what they may be told of themselves, to a new directory.
 
     Args:
         person: The person: a slug, `PLATFORM:ID` or a name.
         target: The directory; it must be empty or missing.
+        lines: Lines of memory that are about them as well, as `PATH:NUMBER`.
         for_owner: Add what others said about them in private.
 
-    Returns:
-        The numbers of turns, replies, pictures, lines of memory and files written.
-
     Raises:
-        NotFoundError: Nobody has this name.
+        NotFoundError: Nobody has this name, or there is no such line.
+        UsageError: A line is blank, or not given as `PATH:NUMBER`.
         ConflictError: The directory is not empty.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -307,7 +333,9 @@ def export_person(
             f"{str(target)!r} is not empty; nothing was written", hint="Choose a new directory."
         )
     accounts = _accounts(familiar, person)
-    forgetting = ForgetRun(familiar.forget_place, ForgetOrder.for_accounts(accounts))
+    texts = [_line_text(familiar, place) for place in lines]
+    order = ForgetOrder.for_accounts(accounts, lines=texts)
+    forgetting = ForgetRun(familiar.forget_place, order)
     changes = forgetting.changes()
     if not (forgetting.found.turns or changes):
         raise errors.NotFoundError(
@@ -317,7 +345,7 @@ def export_person(
     target.mkdir(parents=True, exist_ok=True)
     turns = _export_turns(familiar, forgetting.found.turns, viewer, target)
     pictures = _export_pictures(familiar, turns, target)
-    lines: list[str] = []
+    about: list[str] = []
     private: list[str] = []
     files = 0
     for rel_path, (before, made) in changes.items():
@@ -337,20 +365,31 @@ def export_person(
         gone = [line for line in bare_lines(content) if line.strip() and line not in kept]
         parts = set(bare_lines(seen))
         if not is_own and (shown := [line for line in gone if line in parts]):
-            lines += [f"## {rel_path}", "", *shown, ""]
+            about += [f"## {rel_path}", "", *shown, ""]
         if hidden := [line for line in gone if line not in parts]:
             private += [f"## {rel_path}", "", *hidden, ""]
-    about = f"# What {familiar.name} has noted\n\nLines of files about others and of days.\n\n"
     if for_owner:
-        lines += [_PRIVATE_HEADING, "", *private]
-    write_whole(target / "about.md", about + "\n".join(lines))
-    return {
-        "turns": sum(turn.id in forgetting.found.said for turn in turns),
-        "replies": sum(turn.id in forgetting.found.replies for turn in turns),
-        "pictures": pictures,
-        "lines": sum(1 for line in lines if line and not line.startswith("#")),
-        "files": files,
-    }
+        about += [_PRIVATE_HEADING, "", *private]
+    head = f"# What {familiar.name} has noted\n\nLines of files about others and of days.\n\n"
+    write_whole(target / "about.md", head + "\n".join(about))
+    remaining = forgetting.remaining(afterwards=False)
+    return ExportReport(
+        sum(turn.id in forgetting.found.said for turn in turns),
+        sum(turn.id in forgetting.found.replies for turn in turns),
+        pictures,
+        sum(1 for line in about if line and not line.startswith("#")),
+        files,
+        tuple(p for p in remaining if for_owner or _may_see(familiar, viewer, p)),
+        tuple(sorted(forgetting.found.traces.names.shared)),
+    )
+
+
+def _may_see(familiar: Familiar, viewer: Viewer, place: str) -> bool:
+    """Tell whether a viewer may see a line, given as `path:line`."""
+    path, _, number = place.rpartition(":")
+    text = familiar.memory.read_bytes(path).decode(errors="replace")
+    line = bare_lines(text)[int(number) - 1]
+    return line in bare_lines(visible_in(text, viewer, path))
 
 
 def _export_turns(

@@ -207,6 +207,7 @@ def export_(
     person: Person,
     directory: Path,
     *,
+    line: list[str] | None = None,
     owner: Annotated[bool, typer.Option("--owner")] = False,
 ) -> None:
     """Export what a person said, and what they may see about themselves.
@@ -217,15 +218,17 @@ def export_(
 
     Args:
         directory (DIR): New directory for the files, to give to them.
+        line (PATH:N): Line of memory that is about them, too, such as topics/mill.md:2; repeatable.
         owner: Add what others said about them in private; keep that from them.
     """
     from familiar_cli.actions.people.forget import export_person
+    from familiar_cli.pages.memory_pages import exported_text
 
     out = base.output(ctx)
     with base.familiar_of(ctx) as familiar:
-        done = export_person(familiar, person, directory, for_owner=owner)
-    text = counted(done["turns"], "turn")
-    out.answer({"directory": str(directory), **done}, f"{text} and what rests on them: {directory}")
+        done = export_person(familiar, person, directory, lines=line or (), for_owner=owner)
+    shown = exported_text(done, str(directory))
+    out.answer({"directory": str(directory), **asdict(done)}, shown)
 
 
 @app.command()

@@ -206,10 +206,11 @@ def _read_traces(
         counts.update(own.intersection(runs_of(words)))
         names = names.without_ordinary(content)
     rare = {w for w, n in counted.items() if n <= _RARE_TURNS and len(w) >= _RARE_CHARS}
+    shared = {word for name in names.shared for word in words_of(name)}
     runs = {r for t in texts.values() for r in runs_of(t) if not rare.isdisjoint(r)}
     return Traces(
         names,
-        frozenset(word for word in rare if not counted[word]),
+        frozenset(word for word in rare - shared if not counted[word]),
         frozenset(runs),
         frozenset(run for run in own & runs if counts[run] <= _RARE_TURNS),
     )
