@@ -6,7 +6,8 @@ the server adds. Then many conversations go on at once, and each must hold just 
 one request follows another, and the server's memory is read from time to time (Linux only). Last,
 the processor time of a turn is measured, of a familiar with 600 turns, 120 people and 120 topics
 and of a small one, beside that of a client of `httpx` that asks the model itself; `ratio` is how
-many such requests a turn costs.
+many such requests a turn costs. Memory is searched by meaning, too, if a model is on disk
+(`familiar model pull minilm-l6-v2`), which costs more; `embedder` says which.
 `python -m benchmarks.serve [--at-once 50] [--requests 500] [--hostile] [--json]`; `--hostile` sends
 bodies up to the limit instead, see `serve_hostile`. `--familiars 1000 [--minutes 10]` serves so
 many familiars to `--at-once` clients with `ulimit -n 1024`, each turn to the next of them.
@@ -32,8 +33,11 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.config.schema import EmbeddingSettings
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.search.finding import choose_embedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -266,15 +270,16 @@ async def _turns_and_health(client: httpx.AsyncClient, url: str, pid: int) -> di
     }
 
 
-async def _processor(direct: str, url: str, pid: int) -> dict[str, float]:
+async def _processor(direct: str, url: str, pid: int) -> dict[str, float | str]:
     """Return the processor time of a turn, in milliseconds, and its ratio to a bare request."""
-    found: dict[str, float] = {}
+    by = choose_embedder(EmbeddingSettings(), cache_dir()).embedder
+    found: dict[str, float | str] = {"embedder": by.model if by else "none"}
     async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
         bare_ms = await _spent_ms(client, direct, "ada", time.process_time)
         for name in _SIZES:
             spent_ms = await _spent_ms(client, url, name, lambda: _worked_s(pid))
             found |= {f"{name}_cpu_ms_per_turn": spent_ms, f"{name}_ratio": spent_ms / bare_ms}
-    return {"bare_cpu_ms_per_request": bare_ms, **found, **_size(pid)}
+    return {**found, "bare_cpu_ms_per_request": bare_ms, **_size(pid)}
 
 
 async def _spent_ms(
@@ -401,7 +406,7 @@ def main() -> None:
     for part, numbers in found.items():
         print(part)
         for name, value in numbers.items():
-            print(f"  {name:24} {value if isinstance(value, list | int) else f'{value:.1f}'}")
+            print(f"  {name:24} {f'{value:.1f}' if isinstance(value, float) else value}")
 
 
 if __name__ == "__main__":
