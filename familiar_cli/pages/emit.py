@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError, PartialError
 from familiar_cli.base.files import ON_WINDOWS
-from familiar_cli.base.text import harmless, harmless_json, well_formed
+from familiar_cli.base.text import counted, harmless, harmless_json, well_formed
 from familiar_cli.base.times.clock import iso
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Answer = Page | Callable[[], Page]
 
 ENVELOPE_VERSION = 1
+_HALVES: Final = "warning: {} shown as U+FFFD here; files and history keep what was there\n"
 
 
 class Output(Struct, frozen=True):
@@ -158,10 +159,16 @@ def envelope(
 
 
 def write_json(value: object) -> None:
-    """Print `value` as one line of JSON; non-ASCII characters stay if stdout can encode them."""
+    """Print `value` as one line of JSON; non-ASCII characters stay if stdout can encode them.
+
+    Halves of characters, which many readers of JSON refuse, are replaced, and that is told.
+    """
     import json  # starting is quicker without it
 
-    line = well_formed(json.dumps(value, ensure_ascii=False, default=_json_value))
+    text = json.dumps(value, ensure_ascii=False, default=_json_value)
+    line = well_formed(text)
+    if halves := line.count("\ufffd") - text.count("\ufffd"):
+        _print_error(_HALVES.format(counted(halves, "half character is", "half characters are")))
     if not _carries_unicode():
         line = json.dumps(json.loads(line))
     _write_to(sys.stdout, harmless_json(line) + "\n")

@@ -37,9 +37,15 @@ def test_text_from_outside_is_never_markup_and_never_fails(text) -> None:
 
 
 @each("encoding", ["utf-8", "cp1252"])
-def test_half_a_character_is_no_part_of_json(encoding, monkeypatch) -> None:
+def test_half_a_character_is_no_part_of_json_and_that_is_told(
+    encoding, monkeypatch, capsys
+) -> None:
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    write_json(["\ud83d\ude00", "\ufffd"])
+    assert capsys.readouterr().err == ""
+    sys.stdout.buffer.seek(0)
     write_json(["\ud83d\ude00", "\ud800\u00e9"])
+    assert "1 half character is shown as U+FFFD" in capsys.readouterr().err
     written = sys.stdout.buffer.getvalue()  # type: ignore[attr-defined]
     assert json.loads(written) == ["\U0001f600", "\ufffd\u00e9"]
     assert b"\\ud800" not in written
