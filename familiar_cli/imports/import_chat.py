@@ -231,6 +231,7 @@ class ChatImport:
         self._verdicts = bytearray()
         self._changes: imports.Reconciliation | None = None
         self._bare: list[tuple[int, matching.IncomingLine]] = []
+        self._chosen: list[int] = []  # turns that stand although their lines changed
         self._waiting: list[ForeignMessage] = []
         self._waiting_chars = 0
         self._skipped: list[Skip] = []
@@ -296,6 +297,10 @@ class ChatImport:
             yield f"withdrawn, and left so: turn {number_spans(ids)}; {back}"
         if self._changes and (kept := self._changes.restored):
             yield f"gone from the source, and kept as you restored it: turn {number_spans(kept)}"
+        if self._chosen:
+            other = "`familiar history choose` takes the source's, now one of its alternatives"
+            kept = f"changed in the source, and kept as you chose it: turn {{}}; {other}"
+            yield kept.format(number_spans(self._chosen))
 
     def result(self) -> ImportedChat:
         """Return the outcome so far."""
@@ -344,6 +349,8 @@ class ChatImport:
     def _finish(self, appender: imports.Appender, messages: int) -> None:
         if self._verdicts and not self._place.is_copy:
             appender.note_head()
+        if self._changes and self._changes.shown:
+            appender.note_shown(self._changes.shown)
         if self._chat.is_whole and messages:
             doubles = matching.doubles_of(
                 self._history, self._channel, list(self._lines(self._channel))
@@ -357,8 +364,10 @@ class ChatImport:
         line, old = self._incoming_line(message, self._channel), self._changes.turns.get(number)
         verdict = self._verdicts[number]
         if verdict == LineMatch.edited and old:
-            appender.correct(old, line)
-            self.done.corrected += 1
+            is_chosen = number in self._changes.chosen
+            appender.correct(old, line, stands=not is_chosen)
+            self._chosen += [old.id] * is_chosen
+            self.done.corrected += not is_chosen
             return True
         if verdict == LineMatch.inserted:
             latest = self._changes.latest.get(number)

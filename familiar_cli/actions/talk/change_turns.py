@@ -270,8 +270,8 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
         return known.id, marks.select_alternative(history, known.id) if len(group) > 1 else ()
     statuses = marks.turn_statuses(history, group)
     standing = next(kept.turn for i, kept in group.items() if not statuses[i].superseded_by)
-    new = marks.supersede_turn(history, standing, replace(standing, content=text, partial=False))
-    return new.id, (standing.id,)
+    new = replace(standing, content=text, source=EDIT, partial=False)
+    return marks.supersede_turn(history, standing, new).id, (standing.id,)
 
 
 EDIT: Final = "edit"

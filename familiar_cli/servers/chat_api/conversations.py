@@ -316,7 +316,7 @@ class Conversations:
             history.branch(found.channel_id, placement.after, found.parent)
             marks.withdraw_turns(history, replaced or ())
         if placement and placement.chosen:
-            marks.select_alternative(history, placement.chosen)
+            marks.select_alternative(history, placement.chosen, by_source=True)
         if placement and placement.revised:
             edit_turn(self._familiar, placement.revised, placement.words)
         if unknown := self._not_restored(found):
@@ -343,10 +343,11 @@ class Conversations:
             return question, old
         for turn_id, text in self._alternatives([old]).get(old.id, {}).items():
             if normal_words(text) == normal_words(reply):
-                marks.select_alternative(history, turn_id)
+                marks.select_alternative(history, turn_id, by_source=True)
                 return question, history.turn(turn_id) or old
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
-        return question, marks.supersede_turn(history, old, replace(new, reply_to=question.id))
+        new = replace(new, reply_to=question.id)
+        return question, marks.supersede_turn(history, old, new, by_source=True)
 
     def keep_line(self, conversation: RequestConversation, said: Said, role: Role) -> Turn:
         """Store a line that does not reply to the one before it; return its turn.

@@ -27,10 +27,17 @@ from msgspec import Struct
 from familiar_cli.base.errors import ConflictError, NotFoundError, RefusedError, UsageError
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.times.clock import now
-from familiar_cli.store.history.lines import MARKS, own_instance, replaced_stand_with, turn_names
+from familiar_cli.store.history.lines import (
+    MARKS,
+    own_instance,
+    replaced_stand_with,
+    turn_names,
+    write_state,
+)
 from familiar_cli.store.history.rows import Turn, in_ms, pack, place_of, unpack
 
 CHANNEL, BRANCH, CHAT = "channel", "branch", "chat"
+_SHOWN: Final = "shown:"  # in `sync_state`, before a place: the turn that the source shows there
 _NEXT: Final = "(SELECT coalesce(max(clock), 0) + 1 FROM events)"
 _LATEST: Final = (
     "SELECT id, turn_id, value FROM events WHERE kind = ? AND subject = ? ORDER BY clock DESC, "
@@ -126,6 +133,25 @@ def slots_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[in
     wanted = list(turn_ids)
     sql = "SELECT turn_id, slot FROM slots WHERE turn_id IN"
     return {i: i for i in wanted} | dict(rows_among(connection, sql, wanted))
+
+
+def note_shown(connection: sqlite3.Connection, turn_id: int) -> None:
+    """Record that a chat's source shows this turn, of all at its place."""
+    (slot,) = slots_of(connection, (turn_id,)).values()
+    write_state(connection, f"{_SHOWN}{slot}", str(turn_id))
+
+
+def turns_shown(connection: sqlite3.Connection, channel_id: str) -> dict[int, int]:
+    """Map each turn of a channel that has alternatives to the one that its source showed last.
+
+    0: that was not recorded.
+    """
+    sql = (
+        "SELECT turn_id, slot, coalesce(value, 0) FROM slots JOIN turns ON id = turn_id "
+        "LEFT JOIN sync_state ON name = ? || slot WHERE channel_id = ?"
+    )
+    rows = connection.execute(sql, (_SHOWN, pack(channel_id)))
+    return {turn: int(shown) for *turns, shown in rows for turn in turns}
 
 
 def stand_at(connection: sqlite3.Connection, turn_id: int, other: int) -> None:

@@ -24,8 +24,10 @@ from familiar_cli.store.history.events import (
     append_event,
     begin_branch,
     branch_of,
+    note_shown,
     parts_of,
     set_branch,
+    turns_shown,
 )
 from familiar_cli.store.history.forgetting import is_forgotten
 from familiar_cli.store.history.marks import turn_statuses, withdraw_turns
@@ -164,8 +166,11 @@ class Appender:
             self._tail = self._tail if is_late or last is None else last
             return verdicts
 
-    def correct(self, old: Turn, line: IncomingLine) -> None:
+    def correct(self, old: Turn, line: IncomingLine, *, stands: bool = True) -> None:
         """Supersede a turn with the line that rewords it, or restore an earlier wording.
+
+        Args:
+            stands: Whether the line is to replace the turn; otherwise it becomes an alternative.
 
         Raises:
             FamiliarError: As `marks.supersede_turn`.
@@ -174,11 +179,14 @@ class Appender:
         for other, state in marks.turn_statuses(self._history, others).items():
             turn = None if state.withdrawn else self._history.turn(other)
             if turn and turn.content == line.turn.content and turn.author == line.turn.author:
-                marks.select_alternative(self._history, other)
+                if stands:
+                    marks.select_alternative(self._history, other, by_source=True)
+                else:
+                    self.note_shown([other])
                 return
         with self._history.change() as connection:
             self._begin(connection)
-        made = marks.supersede_turn(self._history, old, line.turn)
+        made = marks.supersede_turn(self._history, old, line.turn, by_source=True, stands=stands)
         self.describe([(made.id, line)])
 
     def describe(self, turns: Sequence[tuple[int, IncomingLine]]) -> None:
@@ -188,6 +196,12 @@ class Appender:
             connection.executemany(
                 _EXTRAS, [_extra_values(turn_id, chat_id, line) for turn_id, line in turns]
             )
+
+    def note_shown(self, turn_ids: Iterable[int]) -> None:
+        """Record which alternatives the source shows."""
+        with self._history.change() as connection:
+            for turn_id in turn_ids:
+                note_shown(connection, turn_id)
 
     def note_head(self) -> None:
         """Store the source's metadata for the chat, even if it has no new line."""
@@ -348,6 +362,8 @@ class Reconciliation:
         withdrawn: Turns that the source no longer shows.
         restored: Those that a person has restored since, which stay.
         bare: Lines that match live turns, of which only the words are stored.
+        chosen: Changed lines in place of which a person chose or wrote another text here.
+        shown: Turns with alternatives that the source shows now, and did not before.
     """
 
     def __init__(self, history: HistoryStore, place: ChatPlacement, chat: ShownChat) -> None:
@@ -357,12 +373,15 @@ class Reconciliation:
         self.withdrawn: list[int] = []
         self.restored: list[int] = []
         self.bare: set[int] = set()
+        self.chosen: set[int] = set()
+        self.shown: list[int] = []
         self._history = history
         self._channel_id = place.channel_id
         self._changed = chat.changed
         self._lines: list[_SourceLine] = []
         forgotten: list[int] = []
         with history.use(create=False) as connection:
+            self._shown = turns_shown(connection, place.channel_id)
             for number, line in enumerate(chat.lines):
                 self._lines.append(_source_line(line))
                 if is_forgotten(connection, line.turn):
@@ -388,6 +407,8 @@ class Reconciliation:
             for k in range(size):
                 one = selections[start + k]
                 self._note(other + k, LineMatch.there, one.turn)
+                if self._shown.get(one.turn.id, one.turn.id) != one.turn.id:
+                    self.shown.append(one.turn.id)
                 if not one.format and one.turn.channel_id == self._channel_id:
                     self.bare.add(other + k)
             i, j = start + size, other + size
@@ -406,8 +427,11 @@ class Reconciliation:
             )
             if old:
                 del left[old.id]
-                is_ours = self._is_replaced_here(old, others[old.id].get(line.key))
+                known = others[old.id]
+                is_ours = self._is_replaced_here(old, known.get(line.key), known.values())
                 self._note(number, LineMatch.there if is_ours else LineMatch.edited, old)
+                if is_ours is None:
+                    self.chosen.add(number)
             elif (line.key, line.at) in self._set_aside:
                 self.verdicts[number] = LineMatch.there
             elif gap.after:
@@ -459,11 +483,27 @@ class Reconciliation:
         is_longer = len(turn.content) > 0 and line.text.startswith(turn.content)
         return is_longer or (is_alone and (self._changed is None or turn.id in self._of_chat))
 
-    def _is_replaced_here(self, turn: Turn, other: int | None) -> bool:
-        """Tell whether a person replaced, with this turn, the wording that the source still has."""
-        if other is None or other not in self._of_chat:
+    def _is_replaced_here(
+        self, turn: Turn, other: int | None, alternatives: Iterable[int]
+    ) -> bool | None:
+        """Tell whether a person chose this turn here, in place of what the source shows.
+
+        Args:
+            turn: The turn that stands.
+            other: Its alternative with the wording of the source.
+            alternatives: All of them.
+
+        Returns:
+            None: it was chosen here, and the source has changed as well.
+        """
+        of_chat = self._of_chat.intersection((turn.id, *alternatives))
+        is_served = turn.source == SERVED and turn.id not in of_chat  # the source's own choice
+        last = self._shown.get(turn.id) or max(of_chat, default=turn.id)
+        if last != turn.id and not is_served:
+            return True if other == last else None
+        if other not in of_chat:
             return False
-        if turn.id not in self._of_chat:
+        if turn.id not in of_chat:
             return True
         sql = "SELECT max(at_ms) FROM events WHERE kind = 'superseded' AND turn_id IN (?, ?)"
         ((replaced_ms,),) = self._history.rows(sql, (turn.id, other))

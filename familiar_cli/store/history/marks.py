@@ -39,8 +39,14 @@ class TurnStatus(Struct, frozen=True):
         return not (self.superseded_by or self.withdrawn or self.hidden)
 
 
-def supersede_turn(history: HistoryStore, old: Turn, new: Turn) -> Turn:
+def supersede_turn(
+    history: HistoryStore, old: Turn, new: Turn, *, by_source: bool = False, stands: bool = True
+) -> Turn:
     """Store a turn that replaces another, and return it.
+
+    Args:
+        by_source: The program that the chat is from shows `new`; nobody here wrote it.
+        stands: Whether it replaces `old`; otherwise it is only kept as an alternative.
 
     If `new` belongs to a branch whose last shared turn is `old`, the parent keeps `old`, and the
     branch point moves before it.
@@ -58,10 +64,13 @@ def supersede_turn(history: HistoryStore, old: Turn, new: Turn) -> Turn:
         if new.channel_id != old.channel_id:
             return turn
         events.stand_at(connection, turn.id, old.id)
-        events.mark_turns(connection, (old.id,), "superseded", turn.id)
+        gone, shown = (old.id, turn.id) if stands else (turn.id, old.id)
+        events.mark_turns(connection, (gone,), "superseded", shown)
         if old.hidden:
             events.mark_turns(connection, (turn.id,), "hidden", 1)
-    return replace(turn, place=place_of(old), stands=not old.hidden)
+        if by_source:
+            events.note_shown(connection, turn.id)
+    return replace(turn, place=place_of(old), stands=stands and not old.hidden)
 
 
 def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -> None:
@@ -77,8 +86,13 @@ def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -
     events.forget_from(connection, place_of(turn), pack(channel_id))
 
 
-def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
+def select_alternative(
+    history: HistoryStore, turn_id: int, *, by_source: bool = False
+) -> tuple[int, ...]:
     """Make a turn stand instead of its alternatives; return those that stood before.
+
+    Args:
+        by_source: The program that the chat is from shows it; nobody here chose it.
 
     Raises:
         NotFoundError: The turn does not exist.
@@ -99,6 +113,8 @@ def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
         events.mark_turns(connection, gone, "superseded", turn_id)
         if status.superseded_by:
             events.mark_turns(connection, (turn_id,), "superseded", 0)
+        if by_source:
+            events.note_shown(connection, turn_id)
     return gone
 
 

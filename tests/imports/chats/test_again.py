@@ -107,6 +107,42 @@ def test_another_swipe_of_the_last_line_takes_its_place_and_goes_back(store, tmp
     assert store.count(everything=True) == 3
 
 
+def swiped(text, *swipes):
+    return yuzu(text, "2025-11-14T22:07:00Z", swipes=swipes or ["B", "C"])
+
+
+def test_what_a_person_chose_stays_while_the_source_shows_what_it_did(store, tmp_path) -> None:
+    again(store, tmp_path, robin("a"), swiped("B"))
+    again(store, tmp_path, robin("a"), swiped("C"))
+    standing.select_alternative(store, 2)
+    for number in (1, 2):
+        chat = again(store, tmp_path, robin("a"), swiped("C"), *talk(number))
+        assert (chat.corrected, chat.imported, chat.notes) == (0, 1, ())
+    assert said(store, "c") == ["a", "B", "line 0", "line 1"]
+    again(store, tmp_path, robin("a"), swiped("B"), *talk(2))  # both agree again
+    assert again(store, tmp_path, robin("a"), swiped("C"), *talk(2)).corrected == 1
+    assert said(store, "c")[1] == "C"
+
+
+def test_what_a_person_chose_stays_when_the_source_changes_and_that_is_told_once(
+    store, tmp_path
+) -> None:
+    again(store, tmp_path, robin("a"), swiped("B"))
+    again(store, tmp_path, robin("a"), swiped("C"))
+    turn = store.turn(3)
+    standing.supersede_turn(store, turn, replace(turn, content="mine", source="edit"))
+    for shown, known in (("B", 4), ("D", 5)):
+        line = swiped(shown, "B", "C", "D")
+        chat = again(store, tmp_path, robin("a"), line)
+        assert (chat.corrected, store.count(everything=True)) == (0, known)
+        assert chat.notes[-1].startswith("changed in the source, and kept as you chose it: turn 4;")
+        assert again(store, tmp_path, robin("a"), line).notes == ()
+    assert said(store, "c") == ["a", "mine"]
+    standing.select_alternative(store, 5)
+    assert again(store, tmp_path, robin("a"), swiped("B", "B", "C", "D")).corrected == 1
+    assert said(store, "c") == ["a", "B"]
+
+
 def test_new_swipes_of_the_same_words_add_no_turn(store, tmp_path) -> None:
     again(store, tmp_path, yuzu("B", swipes=["B"]))
     chat = again(store, tmp_path, yuzu("B", swipes=["B", "C"]))
