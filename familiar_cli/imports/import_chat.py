@@ -299,8 +299,8 @@ class ChatImport:
             yield f"gone from the source, and kept as you restored it: turn {number_spans(kept)}"
         if self._chosen:
             other = "`familiar history choose` takes the source's, now one of its alternatives"
-            kept = f"changed in the source, and kept as you chose it: turn {{}}; {other}"
-            yield kept.format(number_spans(self._chosen))
+            turns = number_spans(self._chosen)
+            yield f"changed in the source, and kept as you chose it: turn {turns}; {other}"
 
     def result(self) -> ImportedChat:
         """Return the outcome so far."""
