@@ -99,6 +99,16 @@ def unread_turns(history: HistoryStore, which: UnreadFilter = ALL) -> Iterator[t
         after = page[-1].id
 
 
+def newest_waiting(history: HistoryStore, limit: int) -> list[turn_rows.Turn]:
+    """Return the newest unread turns that were said here and still stand, oldest first."""
+    sql = (
+        f"SELECT {turn_rows.SELECTED_STANDING} FROM unread CROSS JOIN standing AS turns"  # noqa: S608
+        f" ON turns.id = unread.turn_id WHERE {SAID_HERE.condition}"
+        " ORDER BY unread.turn_id DESC LIMIT ?"
+    )
+    return [turn_rows.to_turn(row) for row in history.rows(sql, (limit,))][::-1]
+
+
 def unread_among(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
     """Return the unread ones of these turns."""
     sql = "SELECT turn_id FROM unread WHERE turn_id IN"

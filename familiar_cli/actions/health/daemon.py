@@ -27,7 +27,7 @@ from familiar_cli.base.times.clock import elapsed_s, stopwatch_s
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.passes import SYNCING, WRITING, Event, as_failure, failed, until_stopped
 from familiar_cli.sync.engine import SyncOptions
-from familiar_cli.sync.turns_outgoing import SAID_HERE, count_unread_turns
+from familiar_cli.sync.turns_outgoing import SAID_HERE, count_unread_turns, newest_waiting
 from familiar_cli.writing.writer.contract import WriterReport
 from familiar_cli.writing.writer.schedule import MemoryWriterScheduler
 from familiar_cli.writing.writer.schedule import is_due as is_pass_due
@@ -250,8 +250,8 @@ class Daemon:
     async def _write_due(self, waiting: int, *, is_first: bool) -> float:
         """Write the turns that are due; return the seconds until others are."""
         set_to, history = self._familiar.config.memory_writer, self._familiar.history
-        newest = history.last_turn()
-        silence_s = elapsed_s(newest.at) if newest else 0.0
+        newest = newest_waiting(history, 1)
+        silence_s = elapsed_s(newest[-1].at) if newest else 0.0
         is_due = is_pass_due(
             waiting,
             silence_s,

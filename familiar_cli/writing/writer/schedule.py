@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.times.clock import now
-from familiar_cli.store.history import WRITER
 from familiar_cli.store.passes import RETRY_AFTER, as_failure
-from familiar_cli.sync.turns_outgoing import count_settled
+from familiar_cli.sync.turns_outgoing import count_settled, newest_waiting
 
 if TYPE_CHECKING:
     from familiar_cli.base.config.schema import MemoryWriterSettings
@@ -49,8 +48,8 @@ def due_turns(history: HistoryStore, set_to: MemoryWriterSettings, *, is_local: 
 
 
 def _silence_s(history: HistoryStore) -> float:
-    """Return the silence before the last exchange, if earlier turns are unread."""
-    last = history.since(history.watermark(WRITER), _EXCHANGE)
+    """Return the silence before the last exchange, if earlier turns said here are unread."""
+    last = newest_waiting(history, _EXCHANGE)
     if len(last) < _EXCHANGE:
         return 0.0
     return (last[1].at - last[0].at).total_seconds()

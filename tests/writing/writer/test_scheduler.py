@@ -11,6 +11,7 @@ import pytest
 from familiar_cli.base.config.schema import MemoryWriterSettings
 from familiar_cli.base.errors import FamiliarError, ModelError
 from familiar_cli.store.history import WRITER, HistoryStore
+from familiar_cli.store.history.rows import IMPORTED
 from familiar_cli.writing.writer.schedule import MemoryWriterScheduler, due_turns, is_due
 from tests.support.cases import each
 
@@ -265,6 +266,14 @@ def test_the_silence_before_the_last_exchange_makes_a_pass_due(history, minutes,
     assert due(history, is_local=True) == 0
     assert due(history, is_local=True, auto="on") == waiting
     assert due(history, auto="off") == 0
+
+
+def test_what_was_said_long_ago_and_imported_now_is_no_silence(history) -> None:
+    said_at(history, 0, 1)
+    history.append("cli", "user", "Old", at=datetime(2020, 1, 1, tzinfo=UTC), source=IMPORTED)
+    said_at(history, 2, 2)
+    assert due(history) == 0
+    assert due(history, turn_threshold=4) == 4
 
 
 def test_the_silence_counts_only_turns_that_wait(history) -> None:
