@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base import errors
 from familiar_cli.base.text import fold, join_names, nearest, one_line, slugify, typed
-from familiar_cli.base.who.identity import NEUTRAL, Author
+from familiar_cli.base.who.identity import CHARACTERS, NEUTRAL, Author
 from familiar_cli.store.memory.layout import CARD_JSON
 from familiar_cli.store.memory.store.store import MemoryStore
 
@@ -33,13 +33,14 @@ class Cast(Struct, frozen=True):
         is_absent: Whether the owner says nothing in these chats.
         namesakes: Case-folded names that do not show who the owner is, whoever bears them.
         unnamed: How to treat the characters of a chat in which none has a name of the familiar's:
-            refuse the chat, take them for the familiar, or for others.
+            refuse the chat, take them for the familiar, or for others. `nobody`: whatever their
+            names, none is the familiar.
     """
 
     known: tuple[str, ...] = ()
     character: tuple[str, ...] = ()
     user: Author | None = None
-    unnamed: Literal["refuse", "familiar", "others"] = "refuse"
+    unnamed: Literal["refuse", "familiar", "others", "nobody"] = "refuse"
     me: Author | None = None
     mine: tuple[str, ...] = ()
     before: frozenset[str] = frozenset()
@@ -206,6 +207,8 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
     Raises:
         RefusedError: None of them is the familiar.
     """
+    if cast.unnamed == "nobody":
+        return frozenset()
     targets = {fold(name) for name in cast.character or cast.known}
     slugs = {slugify(name) for name in cast.character or cast.known} - {""}
     items = frozenset(fold(n) for n in names if fold(n) in targets or slugify(n) in slugs)
@@ -300,6 +303,17 @@ def is_role(name: str) -> bool:
     return fold(name) in _FAMILIARS | _PERSONS
 
 
+def is_model(name: str) -> bool:
+    """Tell whether a name is that of a model in a chat: `AI`, `Bot`."""
+    return fold(name) in _FAMILIARS
+
+
+def another_character(name: str) -> Author:
+    """Return the account of a character that is not the familiar; empty: it has no name."""
+    name = name or "assistant"
+    return Author(CHARACTERS, name, display_name=name)
+
+
 def people_on(platform: str, names: Iterable[str]) -> dict[str, Author]:
     """Return accounts for people known only by name."""
     return {name: Author(platform, name or "user", display_name=name or None) for name in names}
@@ -332,7 +346,8 @@ def cast_speakers(
         hint = f"Try `--me {typed(likely)}`." if likely else None
         raise _not_called("speaker", cast.mine, speakers, origin, hint)
     others = [name for name in speakers if name not in mine]
-    named = {n for n in others if fold(n) in _FAMILIARS} if not cast.character else set()
+    by_role = not cast.character and cast.unnamed != "nobody"
+    named = set(filter(is_model, others)) if by_role else set()
     if not named or {fold(name) for name in others} & {fold(name) for name in cast.known}:
         folded = familiars_names(cast, others, origin=origin)
         named = {name for name in others if fold(name) in folded}

@@ -15,14 +15,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.text import counted, digest_of, fold, slugify, str_or_empty
-from familiar_cli.base.who.identity import CHARACTERS, Author
+from familiar_cli.base.who.identity import Author
 from familiar_cli.imports.cast import (
     SILLY_TAVERN,
     Cast,
     SpeakerRole,
+    another_character,
     cast_speakers,
     check_owner,
     familiars_names,
+    is_model,
     is_role,
     with_my_names,
 )
@@ -322,13 +324,15 @@ class People(Struct, frozen=True):
         if line.role == "system" or (line.role is None and not line.speaker):
             return "system", None
         if line.role == "assistant":
-            if not line.speaker or fold(line.speaker) in self.familiar:
+            is_own = not line.speaker and self.cast.unnamed != "nobody"
+            if is_own or fold(line.speaker) in self.familiar:
                 return "assistant", None
-            other = Author(CHARACTERS, line.speaker, display_name=line.speaker)
-            return ("system", None) if line.aside else ("user", other)
+            return ("system", None) if line.aside else ("user", another_character(line.speaker))
         role = self.roles.get(line.speaker, "person")
         if line.role is None and role == "familiar":
             return "assistant", None
+        if role == "person" and not (line.role or line.account) and is_model(line.speaker):
+            return "user", another_character(line.speaker)
         otherwise, name = self.program.account(line), "" if is_role(line.speaker) else line.speaker
         is_me = role == "me" and otherwise not in self.namesakes
         return "user", self.cast.my_account(name, otherwise) if is_me else otherwise
@@ -422,6 +426,8 @@ class _Speakers:
 
     @property
     def stranger(self) -> Author | None:
+        if self._accounts:  # several people share a name
+            return None
         return self.people.cast.find_stranger(self.people.roles, self._users | self._named)
 
     @property

@@ -679,7 +679,8 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
     options += [("--dates", reading.dates or ""), ("--year", str(reading.year or ""))]
     names = reading.cast.character
     options += [("--character", name) for name in names]
-    options += [("--character", NO_CHARACTER)] if reading.cast.unnamed == "others" else []
+    if reading.cast.unnamed in {"others", "nobody"}:
+        options.append(("--character", NO_CHARACTER))
     file = wish.typed.get(source.name, "-" if source.name == STDIN else source.name)
     words = [wish.command, typed(file)]
     command = " ".join([*words, *(f"{option} {typed(text)}" for option, text in options if text)])

@@ -147,8 +147,8 @@ def chat_reading(
 
     Args:
         person: The account of the person who speaks to the character, as `PLATFORM:ID`.
-        character: Names of the familiar in the chats; empty for its usual ones; `NO_CHARACTER` if
-            it may say nothing in them.
+        character: Names of the familiar in the chats; empty for its usual ones. With `NO_CHARACTER`
+            it may say nothing in them; alone, that tells that nobody there is the familiar.
         mine: The owner's names in them; empty for whoever is the chats' user; `NO_CHARACTER` if the
             owner may say nothing in them.
 
@@ -166,7 +166,7 @@ def chat_reading(
         me=me.author,
         mine=tuple(name for name in mine if name != NO_CHARACTER),
         is_absent=NO_CHARACTER in mine,
-        unnamed="refuse" if names == character else "others",
+        unnamed="refuse" if names == character else "others" if names else "nobody",
         before=frozenset(speaker.author.slug for speaker in history.speakers(OWNER)),
         also=me.slugs,
         my_names=names_used_by(history, me.slugs),

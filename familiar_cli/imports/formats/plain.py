@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author, Me, parse_author
-from familiar_cli.imports.cast import PLATFORM, Cast, people_on, with_my_names
+from familiar_cli.imports.cast import PLATFORM, Cast, another_character, people_on, with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading
 from familiar_cli.imports.conversation import file_channels, plain_text, swipes_of
@@ -143,6 +143,8 @@ def _plain_message(
     stated = _plain_time(value)
     who = value.get("author") or value.get("name") or ""
     author = _plain_author(value, reading.cast, is_one_of_many=has_many_names)
+    if role == "assistant" and reading.cast.unnamed == "nobody":
+        role, author = "user", another_character(text_at(value, "name"))
     return ForeignMessage(
         line=line,
         role=role,

@@ -97,6 +97,30 @@ def test_nobody_of_another_name_is_taken_for_me(ada, tmp_path, file) -> None:
     assert (again["notes"], again["imported"]) == ([], 0)
 
 
+def test_two_accounts_with_one_name_are_two_people_of_whom_nobody_is_asked(ada, tmp_path) -> None:
+    run("me", "--name", "Caroline")
+    lines = [discord_line(7, "Jon", "Hi"), discord_line(8, "Jon", "Hello.")]
+    channel = {"id": "2", "type": "GuildTextChat", "name": "den"}
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps({"guild": {"id": "1"}, "channel": channel, "messages": lines}))
+    chat = data("import-chat", str(path), "--character", "-")["chats"][0]
+    assert (chat["heard_by"], chat["imported"]) == ("everybody", 2)
+    assert authors("den") == [("discord", "7", "Jon"), ("discord", "8", "Jon")]
+
+
+ROLES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+
+
+@pytest.mark.parametrize("text", [*FORMS.values(), json.dumps(ROLES), "Jon: Hi\nAI: Hello.\n" * 2])
+def test_nobody_is_the_familiar_if_that_is_said(ada, tmp_path, text) -> None:
+    path = tmp_path / "c.txt"
+    path.write_text(text, "utf-8")
+    told = data("import-chat", str(path), "--character", "-", "--me", "Jon")
+    turns = data("history", "show", "--channel", told["channel"])["turns"]
+    assert {turn["role"] for turn in turns} == {"user"}
+    assert len({turn["author"]["display_name"] for turn in turns}) == len(turns[:2])
+
+
 def test_the_user_of_a_folder_is_me_whatever_its_personas_are_called(tmp_path) -> None:
     folder = lived_in(tmp_path / "default-user")
     folder.put("settings.json", {"power_user": {"personas": {"a.png": "Jon"}}})
