@@ -47,6 +47,10 @@ _PROGRAM: Final = Program("transcript", PLATFORM)
 _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
 _LONG_RULE: Final = re.compile(r"={20,}\s*")
 _EXPORTED: Final = re.compile(r"Exported [\d.,]+ message\(s\)\s*")
+# What LINE and KakaoTalk write first, in any language, and when it was saved; mIRC's channel.
+_TITLE: Final = re.compile(r"\[LINE\] .+|.*(?:KakaoTalk|카카오톡).*")
+_SAVED: Final = re.compile(r"[^:：]+[:：] ?.*\d{4}.*")
+_PLACE: Final = re.compile(r"Session Ident: .+")
 _FRONT_MATTER_LINES: Final = 60
 _SHOWN_LINES: Final = 5
 _SNIFFED_LINES: Final = 200
@@ -404,6 +408,7 @@ class _Pass:
         self._chars = 0
         self._front_matter = 0  # lines of it still to come
         self._header = False  # inside an export's own header
+        self._has_title = False  # just read: when it was exported follows
         self._day = self._date(written_times.day_in(source.stem))
         self._clock: time | None = None
         self._in_day = 0
@@ -456,7 +461,11 @@ class _Pass:
         )
 
     def _of_nobody(self, number: int, line: str) -> Skip:
-        if self._header and self._shape.is_export:
+        is_saved, self._has_title = self._has_title and _SAVED.fullmatch(line), False
+        if number == 1:
+            self._has_title = bool(_TITLE.fullmatch(line))
+        is_top = self._has_title or is_saved or _PLACE.fullmatch(line)
+        if is_top or (self._header and self._shape.is_export):
             return Skip(number, _OF_EXPORT, damaged=False)
         if number == 1 and line.rstrip() == "---":
             self._front_matter = _FRONT_MATTER_LINES

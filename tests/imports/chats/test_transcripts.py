@@ -124,6 +124,27 @@ def test_a_line_export_has_tabs(tmp_path) -> None:
     ]
 
 
+LINE_TALK = "\nFri, 2024/03/01\n12:30\tRobin\tHi\n12:31\tYuzu\tHello\n"
+KAKAO_TALK = "\n2024. 3. 1. 오후 3:10, Robin : Hi\n2024. 3. 1. 오후 3:11, Yuzu : Hello\n"
+KAKAO_TOP = "Robin 님과 카카오톡 대화\n저장한 날짜 : 2024-03-06 00:10:11\n"
+
+
+@each(
+    ("top", "talk", "damaged"),
+    [
+        ("[LINE] Chat history with Robin\nSaved on: 2024/03/06 00:10\n", LINE_TALK, []),
+        ("[LINE] Robinとのトーク履歴\n保存日時：2024/03/06 00:10\n", LINE_TALK, []),
+        ("[LINE] Chat history with Robin\nand a line of nobody\n", LINE_TALK, [2]),
+        ("Saved on: 2024/03/06 00:10\n", LINE_TALK, [1]),
+        (KAKAO_TOP, KAKAO_TALK, []),
+    ],
+)
+def test_what_a_phone_writes_above_a_chat_is_no_damage(tmp_path, top, talk, damaged) -> None:
+    skips = [one for one in found(write(tmp_path / "c.txt", top + talk)) if isinstance(one, Skip)]
+    assert [one.line for one in skips if one.damaged] == damaged
+    assert {one.line for one in skips} >= set(range(1, 1 + top.count("\n")))
+
+
 def test_a_line_export_quotes_messages_of_several_lines(tmp_path) -> None:
     text = '12:30\tRobin\t"a ""b""\n2024/03/05(火)\nc"\n'
     text += '12:31\tYuzuが取り消しました\n12:32\tYuzu\t"d"\n'
