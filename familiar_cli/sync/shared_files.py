@@ -7,12 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
 
 from familiar_cli.base.files import locked, read_record, write_whole
+from familiar_cli.base.text import sha256_of
 from familiar_cli.store.journal.history import History
 from familiar_cli.store.journal.repository import Commit, Repository
 from familiar_cli.store.memory import layout
@@ -179,6 +182,25 @@ class FilePasts(Struct):
     _versions: dict[str, list[Version]] = field(default_factory=dict)
     _commits: list[str] = field(default_factory=list)
     _kept: tuple[object, object] = (None, None)
+    _seen: tuple[object, VisiblePasts | None] = (None, None)
+
+    def visible(self, key: object, part_of: Callable[[str, str], str]) -> VisiblePasts:
+        """Return the versions as somebody sees them who sees only a part of each file.
+
+        Args:
+            key: What `part_of` depends on.
+            part_of: Returns the visible part of a file's text, by its text and path.
+        """
+        known, pasts = self._seen
+        if known != key or pasts is None:
+            pasts = VisiblePasts(self.repository, self.began, self.is_wanted)
+            self._seen = key, pasts
+        pasts.follow(self, part_of)
+        return pasts
+
+    def whole_version(self, at: int) -> int:
+        """Return the version of the whole memory that somebody with version `at` has."""
+        return at
 
     @property
     def count(self) -> int:
@@ -220,7 +242,7 @@ class FilePasts(Struct):
                     break
                 new.append(commit)
             else:  # the history was replaced
-                self._commits, self._versions = [], {}
+                self._commits, self._versions, self._seen = [], {}, (None, None)
             for commit in reversed(new):
                 self._commits.append(commit.id)
                 for touched in history.touched(commit):
@@ -250,3 +272,44 @@ class FilePasts(Struct):
     def _version(self, commit: Commit, *, is_gone: bool) -> Version:
         instance = commit.trailers.get(EMBODIMENT, "") or commit.instance or self.began
         return Version(self.count, commit.id, instance, commit.source, is_gone)
+
+
+class VisiblePasts(FilePasts):
+    """Versions in which the part of a file that somebody sees has changed; nothing else counts."""
+
+    _numbers: list[int] = field(default_factory=list)
+    _parts: dict[str, str] = field(default_factory=dict)
+    _whole: int = 0
+
+    def follow(self, pasts: FilePasts, part_of: Callable[[str, str], str]) -> None:
+        """Add what changed since the last call."""
+        new = sorted(
+            (version.at, path, version)
+            for path in pasts.paths
+            for version in pasts.versions(path)
+            if version.at > self._whole
+        )
+        for at, changes in groupby(new, key=lambda one: one[0]):
+            seen = []
+            for _, path, version in changes:
+                text = pasts.text(path, version)
+                part = part_of(text, path) if text else ""
+                digest = sha256_of(part) if part else ""
+                if digest != self._parts.get(path, ""):
+                    self._parts[path] = digest
+                    seen.append((path, digest, version))
+            if seen:
+                self._add(at, seen)
+        self._whole = pasts.count
+
+    def _add(self, at: int, seen: Sequence[tuple[str, str, Version]]) -> None:
+        self._numbers.append(at)
+        changes = [(path, digest, version.instance) for path, digest, version in seen]
+        self._commits.append(sha256_of(repr((self._commits[-1:], changes))))
+        for path, digest, version in seen:
+            own = replace(version, at=self.count, is_gone=not digest)
+            self._versions.setdefault(path, []).append(own)
+
+    def whole_version(self, at: int) -> int:
+        """Return the version of the whole memory that somebody with version `at` has."""
+        return self._whole if at >= self.count else self._numbers[at] - 1 if at else 0

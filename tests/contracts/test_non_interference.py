@@ -576,6 +576,36 @@ def test_a_program_without_a_token_copies_what_is_public_if_the_server_was_start
         assert not re.search("zanzibar|quokka|locker", words)
 
 
+def test_what_a_copy_is_told_changes_only_with_what_it_may_see(homes) -> None:
+    tools = {tool.name: tool.run for tool in TOOLS}
+    tokens, answers = [{}, {}], []
+    moment, day = "significant/2026-01-09_quokka.md", "daily/2026-01-09.md"
+    for step in ("start", "hidden", "removed", "public", "pushed"):
+        for one, token in zip(homes, tokens, strict=True):
+            caller = Caller(one, embodiments=True, allow_write=True)
+            store = one.memory
+            if one is homes[1] and step == "hidden":
+                store.write_file(moment, f"# Quokka {OWNERS_MARK}\n\nIt smiled.\n")
+                store.write_file(day, f"# 2026-01-09 {OWNERS_MARK}\n\n- A quokka.\n")
+            elif one is homes[1] and step == "removed":
+                store.delete_file(moment)
+            elif step == "public":
+                tools["memory_create"](caller, {"path": "daily/2026-03-05.md", "content": "- Two."})
+            since = {"lastSyncToken": token} if token else {}
+            if step == "pushed":
+                edit = {"granularity": "daily", "date": "2026-03-05", "text": "- Two.\n- Three.\n"}
+                sent = {"instance": {"id": "copy"}, "memoryChanges": [edit], **since}
+                answer = tools["sync_push"](caller, sent)
+            else:
+                answer = tools["sync_pull"](caller, {"instanceId": "copy", **since})
+            token.update(answer.more["newSyncToken"])
+            answers.append((step, answer.items, answer.notes, answer.more))
+    for less, more in zip(answers[::2], answers[1::2], strict=True):
+        assert less == more
+    counts = [more["newSyncToken"]["serverVersion"] for *_, more in answers[::2]]
+    assert counts == [counts[0], counts[0], counts[0], counts[0] + 1, counts[0] + 2]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_heard_from_a_stranger_is_answered_the_same(homes, monkeypatch, name) -> None:
     shown = []

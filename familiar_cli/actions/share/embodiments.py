@@ -153,16 +153,15 @@ def pull(
         goes_on: It requests another part of the same answer, so files are not scanned again.
         registers: Register an unknown embodiment.
     """
-    if goes_on:
-        familiar.file_pasts.read_on()
-    else:
-        _read_past(familiar)
-    version = _version_of(familiar, since)
+    if not goes_on:
+        _look(familiar)
+    pasts = _pasts_for(familiar, viewer)
+    version = _version_of(pasts, since)
+    seen = pasts.whole_version(version)
     devices = shared_files.Devices(familiar.paths.embodiments)
     old = devices.all().get(device_id, shared_files.Device(device_id) if registers else None)
-    if old and (not goes_on or old.seen != version):
-        devices.put(replace(old, last_sync=iso(now()), seen=version))
-    pasts = familiar.file_pasts
+    if old and (not goes_on or old.seen != seen):
+        devices.put(replace(old, last_sync=iso(now()), seen=seen))
     key = pasts.hash, version, viewer.scopes, viewer.rules.stamp()
     found = pasts.kept(key, lambda: _collect_changes(pasts, version, viewer))
     return replace(found, is_known=old is not None)
@@ -212,13 +211,15 @@ def push(
             hint="First call sync_pull on a server started with --embodiments.",
         )
 
-    def push() -> tuple[FilePasts, int, list[ChangeReceipt]]:
-        pasts = _read_past(familiar)
-        seen = _version_of(familiar, since)
-        return pasts, seen, _Push(familiar, writer, device.id, seen).take(changes)
+    def push() -> tuple[int, list[ChangeReceipt]]:
+        _look(familiar)
+        pasts = _pasts_for(familiar, writer.viewer)
+        seen = _version_of(pasts, since)
+        received = _Push(familiar, pasts, writer, device.id, seen).take(changes)
+        return pasts.whole_version(seen), received
 
-    pasts, seen, received = retry_on_conflict(push, _TRIES)
-    pasts.read_on()
+    seen, received = retry_on_conflict(push, _TRIES)
+    pasts = _pasts_for(familiar, writer.viewer)
     told = replace(
         known,
         type=device.type or known.type,
@@ -227,7 +228,7 @@ def push(
         seen=max(seen, known.seen),
     )
     devices.put(told)
-    done = (_with_clock(familiar, writer.viewer, one) for one in received)
+    done = (_with_clock(pasts, writer.viewer, one) for one in received)
     return tuple(done), Token(pasts.count, pasts.hash)
 
 
@@ -238,7 +239,9 @@ def sync_state(
 
     A deletion is the file, the version of the memory that deleted it, and who has not seen it.
     """
-    pasts = _read_past(familiar)
+    _look(familiar)
+    pasts = familiar.file_pasts
+    pasts.read_on()
     devices = shared_files.Devices(familiar.paths.embodiments).all()
     unseen = []
     for rel_path in pasts.paths:
@@ -281,12 +284,14 @@ class _Push(Struct):
     """A push under way.
 
     Args:
+        pasts: The versions that it sees.
         writer: The author of the changes.
         device: The embodiment.
         seen: The version that it applied last.
     """
 
     familiar: Familiar
+    pasts: FilePasts
     writer: write_memories.Writer
     device: str
     seen: int
@@ -327,7 +332,7 @@ class _Push(Struct):
             raise errors.RefusedError(f"{rel_path!r} was sent twice; the first one counts")
         full = write_memories.read_if_there(store, rel_path)
         now = None if full is None else _shareable_text(full, self.writer.viewer, rel_path)
-        versions = self.familiar.file_pasts.versions(rel_path)
+        versions = self.pasts.versions(rel_path)
         at = _base_number(sent.clock, versions, self.seen)
         base = self._text(rel_path, versions[at - 1]) if at else None
         since = versions[at or 0 :]
@@ -349,7 +354,7 @@ class _Push(Struct):
         return rel_path
 
     def _text(self, rel_path: str, version: Version) -> str | None:
-        text = self.familiar.file_pasts.text(rel_path, version)
+        text = self.pasts.text(rel_path, version)
         return None if text is None else _shareable_text(text, self.writer.viewer, rel_path)
 
     def _merge(self) -> tuple[dict[str, str | None], dict[str, str]]:
@@ -409,8 +414,7 @@ class _Push(Struct):
         """List the files whose change awaits review."""
         if not self.writer.may_write:
             return set(wanted)
-        pasts = self.familiar.file_pasts
-        there = sum(not pasts.versions(path)[-1].is_gone for path in pasts.paths)
+        there = sum(not self.pasts.versions(path)[-1].is_gone for path in self.pasts.paths)
         gone = {path for path, text in wanted.items() if text is None}
         waiting = gone if len(gone) > max(_FEW, there * _SHARE) else set()
         return waiting | {
@@ -506,21 +510,28 @@ def _conflict_copies(store: MemoryStore) -> dict[str, str]:
     return result
 
 
-def _read_past(familiar: Familiar) -> FilePasts:
-    """Return the history of all files, including edits by hand up to now."""
+def _look(familiar: Familiar) -> None:
+    """Commit edits by hand up to now."""
     store, repository = familiar.memory, familiar.journal.repository
     if not repository.exists and store.root.is_dir():
         with hold_lock(store.lock_path, store.lock_timeout_s):
             if not repository.exists:
                 repository.create()
     store.catch_up()
-    familiar.file_pasts.read_on()
-    return familiar.file_pasts
 
 
-def _version_of(familiar: Familiar, since: Token | None) -> int:
-    """Return the version of this memory that a token stands for; 0 if none."""
+def _pasts_for(familiar: Familiar, viewer: Viewer) -> FilePasts:
+    """Return the history of all files; for others than the owner, what they see of it."""
     pasts = familiar.file_pasts
+    pasts.read_on()
+    if viewer.is_owner:
+        return pasts
+    key = viewer.scopes, viewer.rules.stamp()
+    return pasts.visible(key, lambda text, path: _shareable_text(text, viewer, path))
+
+
+def _version_of(pasts: FilePasts, since: Token | None) -> int:
+    """Return the version of this memory that a token stands for; 0 if none."""
     if since is None or not 0 < since.version <= pasts.count:
         return 0
     is_ours = not since.hash or since.hash == pasts.hash_at(since.version)
@@ -537,12 +548,12 @@ def _shared_entry(
     return SharedEntry(file, shown, clock_of(versions), by, source, others)
 
 
-def _with_clock(familiar: Familiar, viewer: Viewer, one: ChangeReceipt) -> ChangeReceipt:
+def _with_clock(pasts: FilePasts, viewer: Viewer, one: ChangeReceipt) -> ChangeReceipt:
     """Complete the result of a change with the file's current state."""
-    versions = familiar.file_pasts.versions(one.rel_path)
+    versions = pasts.versions(one.rel_path)
     if one.result == "refused" or not versions:
         return replace(one, content=None, is_gone=one.result == "unchanged")
-    text = familiar.file_pasts.text(one.rel_path, versions[-1])
+    text = pasts.text(one.rel_path, versions[-1])
     shown = None if text is None else _shareable_text(text, viewer, one.rel_path)
     is_as_sent = shown is not None and shown.strip() == (one.content or "").strip()
     content, is_gone = None if is_as_sent else shown, versions[-1].is_gone

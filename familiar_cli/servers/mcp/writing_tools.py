@@ -310,7 +310,7 @@ def sync_status(caller: Caller, arguments: Arguments) -> Answer:
 def _check_may_copy(caller: Caller) -> None:
     """Check that a copy goes to a program of the owner's, or one that the server was started for.
 
-    A token for some people is never enough, since versions tell that hidden lines changed.
+    A token for some people is never enough.
     """
     if caller.viewer.is_owner or (caller.embodiments and not caller.acts.users):
         return

@@ -36,8 +36,8 @@ STEPS = st.tuples(
 class Direct:
     """Calls tools without a protocol between."""
 
-    def __init__(self, familiar: Familiar) -> None:
-        acts = ActsFor(by_owner=True)
+    def __init__(self, familiar: Familiar, *, by_owner: bool) -> None:
+        acts = ActsFor(by_owner=by_owner)
         self._caller = Caller(
             familiar, None, "test", "5e5510", acts, allow_write=True, embodiments=True
         )
@@ -59,12 +59,12 @@ class Direct:
 class Run:
     """A familiar with two embodiments that step by step write, sync and misbehave."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, by_owner: bool) -> None:
         (root / "memory" / "self").mkdir(parents=True)
         (root / "memory" / "self" / "soul.md").write_text("# Soul\n")
         self.memory = root / "memory"
         self.familiar = Familiar(FamiliarPaths(root))
-        calls = Direct(self.familiar)
+        calls = Direct(self.familiar, by_owner=by_owner)
         self.devices = [Embodiment(calls, name) for name in NAMES]
         self.written: list[str] = []
         self.unsent: dict[str, list[str]] = {name: [] for name in NAMES}
@@ -146,9 +146,9 @@ class Run:
         return {p: f.read_text().strip() for p, f in found.items() if f.exists()}
 
 
-def after(steps) -> Run:
+def after(steps, *, by_owner: bool) -> Run:
     with tempfile.TemporaryDirectory() as name:
-        run = Run(Path(name) / "ada")
+        run = Run(Path(name) / "ada", by_owner=by_owner)
 
         async def go() -> None:
             for step in steps:
@@ -162,9 +162,9 @@ def after(steps) -> Run:
 
 
 @settings(suppress_health_check=list(HealthCheck))
-@given(st.lists(STEPS, max_size=14))
-def test_no_line_is_lost_and_all_copies_become_the_same(steps) -> None:
-    run = after(steps)
+@given(st.lists(STEPS, max_size=14), st.booleans())
+def test_no_line_is_lost_and_all_copies_become_the_same(steps, by_owner) -> None:
+    run = after(steps, by_owner=by_owner)
     words, shared, copies = run.result
     lost = [line for line in run.written if line.removeprefix("- ") not in words]
     assert not lost
