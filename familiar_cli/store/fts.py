@@ -183,6 +183,7 @@ def choose(
     only: str = "",
     *,
     counts: Counts | None = None,
+    visible: Visible | None = None,
 ) -> Choice:
     """Limit a query with too many results to about `most_rows` rows worth ranking.
 
@@ -197,8 +198,10 @@ def choose(
         most_rows: Number of rows, counted once per word.
         only: SQL condition ` AND ...` on the rows; it should hold for almost all.
         counts: As in `frequencies`.
+        visible: As there.
     """
-    asked, terms = _Table(connection, table, most_rows, only, counts), match.split(" OR ")
+    asked = _Table(connection, table, most_rows, only, counts, visible)
+    terms = match.split(" OR ")
     if asked.size(most_rows // len(terms) + 1) * len(terms) <= most_rows:
         return Choice(match, match)
     held = asked.held(terms, int(_MOST * _SAMPLE))
@@ -240,14 +243,7 @@ def frequencies(
     """
     matches = {word: match_any(word) for word in words}
     targets = {match for match in matches.values() if match}
-    if visible:
-        counts_by_term = {
-            term: len(visible.rows_with(connection, table, term, most_rows)) for term in targets
-        }
-        total = max(visible.rows, 1)
-        held = {term: (count, count / total) for term, count in counts_by_term.items()}
-    else:
-        held = _Table(connection, table, most_rows, "", counts).held(targets)
+    held = _Table(connection, table, most_rows, "", counts, visible).held(targets)
     return {word: held.get(match or "", (0, 0.0)) for word, match in matches.items()}
 
 
@@ -257,9 +253,12 @@ class _Table(Struct, frozen=True):
     most_rows: int
     only: str
     counts: Counts | None
+    visible: Visible | None = None
 
     def size(self, most: int) -> int:
         """Return the number of rows, at most `most`."""
+        if self.visible:
+            return most if self.visible.oldest else min(self.visible.rows, most)
         # FTS5's own shadow table, which is fast to scan.
         some = f"SELECT 1 FROM {self.name}_docsize LIMIT {most}"  # noqa: S608
         return self._number(f"SELECT count(*) FROM ({some})")  # noqa: S608
@@ -271,28 +270,68 @@ class _Table(Struct, frozen=True):
 
         Counts of frequent words are capped, and shares where `most_sampled` of the newest do.
         """
-        docsize = f"FROM {self.name}_docsize"
-        oldest = self._number(f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {_SAMPLE - 1}")
-        since, sample = f" AND rowid >= {oldest}", _SAMPLE if oldest else self.size(_SAMPLE)
+        seen, values = (
+            self.visible.condition(f"{self.name}_docsize.id") if self.visible else ("", ())
+        )
+        docsize = f"FROM {self.name}_docsize WHERE TRUE{seen}"
+        last = f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {_SAMPLE - 1}"
+        oldest = self._number(last, *values)
+        sample = _SAMPLE if oldest else self.size(_SAMPLE)
         result = {}
         for term in terms:
-            count = self._count(term, since, most_sampled if oldest else self.most_rows)
+            count = self._count(term, most_sampled if oldest else self.most_rows, oldest)
             share = count / sample
             if oldest:
                 count = self._count(term) if share <= _COMMON else self.most_rows + 1
             if self.only and 0 < count <= _FEW:
-                count = self._count(term, self.only)
+                count = self._count(term, where=self.only)
             result[term] = count, share
         return result
 
     def newest(self, count: int, match: str) -> int:
         """Return the lowest rowid of the newest `count` rows that match."""
-        last = f"SELECT rowid {self._found} ORDER BY rowid DESC LIMIT 1 OFFSET ?"
-        return self._number(last, match, count)
+        seen, values = self.visible.condition(f"{self.name}.rowid") if self.visible else ("", ())
+        last = f"SELECT rowid {self._found}{seen} ORDER BY rowid DESC LIMIT 1 OFFSET ?"
+        return self._number(last, match, *values, count)
 
-    def _count(self, term: str, where: str = "", most: int = 0) -> int:
-        limit = min(most or self.most_rows, self.most_rows) + 1
-        some = f"SELECT 1 {self._found}{where} LIMIT {limit}"
+    def visible_count(self, term: str) -> float:
+        """Return how many of the visible rows contain a word; of many rows, an estimate."""
+        assert self.visible
+        rows, oldest = self._rows_with(term), self.visible.oldest
+        if len(rows) <= self.most_rows or oldest:
+            return sum(row >= oldest for row in rows)
+        return self.held((term,))[term][1] * self.visible.rows
+
+    def times_held(self, term: str, rows: set[int], choice: Choice) -> Iterable[tuple[int, int]]:
+        """Return those of the visible rows to rank that contain a word, and how often."""
+        held, stems = self._rows_with(term), _stems(term)
+        among = rows.intersection(held)
+        if len(held) <= self.most_rows and stems:
+            words = f"temp.{self.name}_words"
+            self.connection.execute(
+                f"CREATE VIRTUAL TABLE IF NOT EXISTS {words}"
+                f" USING fts5vocab(main, {self.name}, instance)"
+            )
+            sql = f"SELECT doc FROM {words} WHERE term BETWEEN ? AND ?"  # noqa: S608
+            items = self.connection.execute(sql, stems)
+            return Counter(row for (row,) in items if row in among).items()
+        if len(held) > self.most_rows and any(row < held[-1] for row in rows):
+            sql = f"SELECT rowid {self._found} AND rowid < ?"
+            both = f"({choice.rows or choice.match}) AND {term}"
+            older = self.connection.execute(sql, (both, held[-1]))
+            among.update(rows.intersection(row for (row,) in older))
+        return ((row, 1) for row in among)
+
+    def _rows_with(self, term: str) -> list[int]:
+        assert self.visible
+        return self.visible.rows_with(self.connection, self.name, term, self.most_rows)
+
+    def _count(self, term: str, most: int = 0, oldest: int = 0, where: str = "") -> int:
+        most = min(most or self.most_rows, self.most_rows)
+        if self.visible:
+            rows = self.visible.rows_with(self.connection, self.name, term, most)
+            return sum(row >= oldest for row in rows)
+        some = f"SELECT 1 {self._found} AND rowid >= {oldest}{where} LIMIT {most + 1}"
         return self._number(f"SELECT count(*) FROM ({some})", term)  # noqa: S608
 
     @property
@@ -300,7 +339,9 @@ class _Table(Struct, frozen=True):
         return f"FROM {self.name} WHERE {self.name} MATCH ?"
 
     def _number(self, sql: str, *values: object) -> int:
-        counts = {} if self.counts is None or (self.only and self.only in sql) else self.counts
+        counts = self.visible.counts if self.visible else self.counts
+        if counts is None or (self.only and self.only in sql):
+            counts = {}
         key = sql, values
         if key not in counts:
             row = self.connection.execute(sql, values).fetchone() or (0,)
@@ -309,24 +350,28 @@ class _Table(Struct, frozen=True):
 
 
 class Visible(Struct, frozen=True):
-    """The visible rows of a full-text table.
+    """The visible rows of a full-text table, or of many the newest ones.
 
     Args:
         rows: Their number.
         words: The number of words in them.
-        seen: SQL condition on the column `{row}` that holds for them.
+        seen: SQL condition on the column `{row}` that holds for visible rows.
         values: Its parameters.
+        oldest: The first row; 0: `rows` are all that are visible.
+        counts: As in `frequencies`.
     """
 
     rows: int
     words: int
     seen: str
     values: Sequence[object] = ()
+    oldest: int = 0
+    counts: Counts = field(default_factory=dict)
     _known: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
 
-    def found(self, table: str) -> str:
-        """Return the SQL after SELECT for the rows that contain a term."""
-        return f"FROM {table} WHERE {table} MATCH ? AND {self.seen.format(row=f'{table}.rowid')}"
+    def condition(self, row: str) -> tuple[str, Sequence[object]]:
+        """Return the SQL condition ` AND ...` on a column, and its parameters."""
+        return f" AND {self.seen.format(row=row)}", self.values
 
     def rows_with(
         self, connection: sqlite3.Connection, table: str, term: str, most: int
@@ -334,8 +379,10 @@ class Visible(Struct, frozen=True):
         """Return the rows that contain a term, newest first; one more than `most` at most."""
         limit, rows = self._known.get(term, (0, []))
         if limit <= most:
-            some = f"SELECT rowid {self.found(table)} ORDER BY rowid DESC LIMIT {most + 1}"
-            rows = [row for (row,) in connection.execute(some, (term, *self.values))]
+            seen, values = self.condition(f"{table}.rowid")
+            found = f"SELECT rowid FROM {table} WHERE {table} MATCH ?{seen}"  # noqa: S608
+            some = f"{found} ORDER BY rowid DESC LIMIT {most + 1}"
+            rows = [row for (row,) in connection.execute(some, (term, *values))]
             self._known[term] = most + 1, rows
         return rows[: most + 1]
 
@@ -346,77 +393,83 @@ def visible_scores(
     match: str,
     *,
     most_rows: int,
+    depth: int,
     visible: Visible,
     only: str = "",
     values: Sequence[object] = (),
+    are_few: bool = False,
 ) -> dict[int, float]:
-    """Return the BM25 scores of visible rows; hidden ones count for nothing.
+    """Return the BM25 scores of the best visible rows, best first; hidden ones count for nothing.
 
-    They are those that FTS5 gives to a table without the hidden rows. Where words are in too many
-    rows, the rarest ones select the rows, newest first.
+    They are those that FTS5 gives to a table without the hidden rows, as long as each word is in at
+    most `most_rows` of them. A word in more rows counts as if each held it once, and rows are
+    chosen as by `choose`.
 
     Args:
         connection: Database with the table.
         table: Its name.
         match: Result of `match_any`.
-        most_rows: Number of rows to score, and where the rows that contain a word are counted to.
+        most_rows: As in `choose`.
+        depth: Maximum number of rows to return.
         visible: The visible rows.
         only: SQL condition like that of `visible`, beginning with AND, on what is scored.
         values: The parameters of `only`.
+        are_few: Whether it holds for few rows, all of which are scored.
     """
-    held = {
-        term: visible.rows_with(connection, table, term, most_rows) for term in match.split(" OR ")
-    }
-    telling = {term: len(found) for term, found in held.items() if found}
-    is_few = sum(telling.values()) <= most_rows
-    if not is_few:
-        rare = {term: n for term, n in telling.items() if n <= _MOST * visible.rows}
-        telling = rare or telling
-    newest = f"SELECT rowid {visible.found(table)}{only.format(row=f'{table}.rowid')}"
+    choice = Choice(match, match)
+    if not are_few:
+        choice = choose(connection, table, match, most_rows, visible=visible)
+    seen, given = visible.condition(f"{table}.rowid")
+    found = f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid >= ?"  # noqa: S608
+    found += f"{only.format(row=f'{table}.rowid')}{seen}"
+    given = choice.match, choice.newest, *values, *given
+    if not choice.is_ranked:
+        newest = connection.execute(f"{found} ORDER BY rowid DESC LIMIT {depth}", given)
+        return {row: 1.0 for (row,) in newest}
     rows: set[int] = set()
-    for term in sorted(telling, key=lambda term: (telling[term], term)):
-        if is_few or not only:
-            rows.update(held[term][: most_rows - len(rows)])
-            continue
-        limited = f"{newest} ORDER BY rowid DESC LIMIT {most_rows - len(rows)}"
-        given = (term, *visible.values, *values)
-        rows.update(row for (row,) in connection.execute(limited, given))
-    if is_few and only:
-        some = f"SELECT id.value FROM json_each(?) AS id WHERE TRUE{only.format(row='id.value')}"  # noqa: S608
-        given = (json.dumps(list(rows)), *values)
-        rows = {row for (row,) in connection.execute(some, given)}
-    among = json.dumps(list(rows))
-    lengths, average = _row_words(connection, table, among), visible.words / max(visible.rows, 1)
+    if choice.rows and not are_few:
+        for term in choice.rows.split(" OR "):
+            rows.update(visible.rows_with(connection, table, term, most_rows))
+        if only:
+            some = (
+                f"SELECT id.value FROM json_each(?) AS id WHERE TRUE{only.format(row='id.value')}"  # noqa: S608
+            )
+            wanted = connection.execute(some, (json.dumps(list(rows)), *values))
+            rows = {row for (row,) in wanted}
+    if choice.newest or not choice.rows or are_few:
+        rows.update(row for (row,) in connection.execute(found, given))
+    lengths, average = _row_words(connection, table, rows), visible.words / max(visible.rows, 1)
     fixed, by_word = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (average or 1.0)
     scores = dict.fromkeys(rows, 0.0)
-    connection.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_words"
-        f" USING fts5vocab(main, {table}, instance)"
-    )
-    for term, count in telling.items():
+    asked = _Table(connection, table, most_rows, "", None, visible)
+    for term in choice.match.split(" OR "):
+        count = asked.visible_count(term)
         odds = (visible.rows - count + 0.5) / (count + 0.5)
         weight = max(log(odds), _LEAST_WEIGHT) if odds > 0 else _LEAST_WEIGHT
         weight *= _SATURATION + 1
-        for row, times in _times_held(connection, table, term, among):
+        for row, times in asked.times_held(term, rows, choice):
             scores[row] += weight * times / (times + fixed + by_word * lengths[row])
-    return scores
+    best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+    return dict(best[:depth])
 
 
 def sample_visible(
     connection: sqlite3.Connection, table: str, seen: str, values: Sequence[object]
 ) -> Visible:
     """Count the visible rows, up to ten thousand, and estimate their words by the newest ones."""
-    where = seen.format(row=f"{table}_docsize.id")
-    newest = f"SELECT sz FROM {table}_docsize WHERE {where} ORDER BY id DESC LIMIT {10 * _SAMPLE}"  # noqa: S608
-    rows = connection.execute(newest, values).fetchall()
-    sizes = [words_in_row(size) for (size,) in rows[:_SAMPLE]]
-    return Visible(len(rows), len(rows) * sum(sizes) // max(len(sizes), 1), seen, values)
+    newest = f"FROM {table}_docsize WHERE {seen.format(row=f'{table}_docsize.id')}"
+    newest += " ORDER BY id DESC LIMIT"
+    sizes = connection.execute(f"SELECT sz {newest} {_SAMPLE}", values).fetchall()
+    some = f"SELECT count(*), min(id) FROM (SELECT id {newest} {10 * _SAMPLE})"  # noqa: S608
+    rows, oldest = connection.execute(some, values).fetchone()
+    words = rows * sum(words_in_row(size) for (size,) in sizes) // max(len(sizes), 1)
+    return Visible(rows, words, seen, values, oldest if rows == 10 * _SAMPLE else 0)
 
 
 def words_in_row(size: bytes) -> int:
     """Return the number of words in a row; `size` is from the table `…_docsize` of FTS5."""
-    if len(size) == 2:  # noqa: PLR2004  # title and body of few words
-        return size[0] + size[1]
+    if size.isascii():  # few words in each column
+        return sum(size)
     total = value = 0
     for byte in size:  # one varint for each column
         value = value << 7 | byte & 0x7F
@@ -425,23 +478,10 @@ def words_in_row(size: bytes) -> int:
     return total
 
 
-def _row_words(connection: sqlite3.Connection, table: str, among: str) -> dict[int, int]:
+def _row_words(connection: sqlite3.Connection, table: str, rows: Iterable[int]) -> dict[int, int]:
     select = f"SELECT id, sz FROM {table}_docsize WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608
-    return {row: words_in_row(size) for row, size in connection.execute(select, (among,))}
-
-
-def _times_held(
-    connection: sqlite3.Connection, table: str, term: str, among: str
-) -> list[tuple[int, int]]:
-    """Return those rows of a JSON list that contain a term, with the number of occurrences."""
-    stems = _stems(term)
-    if stems is None:  # several words in a row
-        sql = f"SELECT rowid, 1 FROM {table} WHERE {table} MATCH ? AND +rowid IN"  # noqa: S608
-    else:
-        words = f"temp.{table}_words"
-        sql = f"SELECT doc, count(*) FROM {words} WHERE term BETWEEN ? AND ? AND doc IN"  # noqa: S608
-    sql += " (SELECT value FROM json_each(?)) GROUP BY 1"
-    return connection.execute(sql, (*(stems or (term,)), among)).fetchall()
+    sizes = connection.execute(select, (json.dumps(list(rows)),))
+    return {row: words_in_row(size) for row, size in sizes}
 
 
 @lru_cache(maxsize=1024)

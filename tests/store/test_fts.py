@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from random import Random
 
@@ -162,20 +163,82 @@ def _sentences(text: str) -> list[tuple[int, int]]:
     return list(pairwise([0, *sentence_ends(text), len(text)]))
 
 
-def test_scores_of_visible_rows_are_those_of_a_table_without_the_others() -> None:
-    dice, known = Random(3), ["tea", "teas", "cake", "rum", "gin", "日本", "wine", "beer"]
-    rows = [(n, " ".join(dice.choices(known, k=dice.randint(1, 9)))) for n in range(1, 400)]
+WORDS_IN_ROWS = ["tea", "teas", "cake", "rum", "gin", "日本", "wine", "beer"]
+ASKED = fts.match_any("tea with cake and 日本 in 日")
+SEEN = "{row} % 3"
+
+
+@pytest.fixture
+def table():
+    """Fill a table with numbered texts; return its database."""
+    with ExitStack() as stack:
+
+        def fill(rows: Iterable[tuple[int, str]]) -> sqlite3.Connection:
+            db = stack.enter_context(closing(sqlite3.connect(":memory:")))
+            columns = f'title, body, tokenize="{fts.TOKENIZER}"'
+            db.execute(f"CREATE VIRTUAL TABLE t USING fts5({columns})")
+            pages = ((n, f"tale {n}", fts.indexable(text)) for n, text in rows)
+            db.executemany("INSERT INTO t (rowid, title, body) VALUES (?, ?, ?)", pages)
+            return db
+
+        yield fill
+
+
+def random_rows(seed: int, known: Sequence[str]) -> list[tuple[int, str]]:
+    """Return texts of which most contain the first words of `known`, and few the last ones."""
+    dice, weights = Random(seed), [0.5**n for n in range(len(known))]
+    texts = (dice.choices(known, weights, k=dice.randint(1, 5)) for _ in range(500))
+    return [(n, " ".join(words)) for n, words in enumerate(texts, 1)]
+
+
+def test_scores_of_visible_rows_are_those_of_a_table_without_the_others(table) -> None:
+    dice = Random(3)
+    rows = [(n, " ".join(dice.choices(WORDS_IN_ROWS, k=dice.randint(1, 9)))) for n in range(1, 400)]
     found = []
     for kept in (rows, [row for row in rows if row[0] % 3]):
-        with closing(sqlite3.connect(":memory:")) as db:
-            db.execute(
-                f'CREATE VIRTUAL TABLE t USING fts5(title, body, tokenize="{fts.TOKENIZER}")'
-            )
-            pages = ((n, f"tale {n}", fts.indexable(text)) for n, text in kept)
-            db.executemany("INSERT INTO t (rowid, title, body) VALUES (?, ?, ?)", pages)
-            visible = fts.sample_visible(db, "t", "{row} % 3", ())
-            match = fts.match_any("tea with cake and 日本 in 日")
-            found.append(fts.visible_scores(db, "t", match, most_rows=1000, visible=visible))
-            plain = dict(db.execute("SELECT rowid, -bm25(t) FROM t WHERE t MATCH ?", (match,)))
+        db = table(kept)
+        limits = {"most_rows": 1000, "depth": 400}
+        visible = fts.sample_visible(db, "t", SEEN, ())
+        found.append(fts.visible_scores(db, "t", ASKED, visible=visible, **limits))
+        plain = dict(db.execute("SELECT rowid, -bm25(t) FROM t WHERE t MATCH ?", (ASKED,)))
     assert found[0] == found[1]
     assert found[1] == pytest.approx(plain)
+
+
+@each("most_rows", [4, 12, 40, 120, 1000])
+def test_hidden_rows_change_nothing_however_few_rows_are_ranked(
+    table, monkeypatch, most_rows
+) -> None:
+    monkeypatch.setattr(fts, "_SAMPLE", 20)
+    for seed in range(6):
+        known = WORDS_IN_ROWS[seed % 4 :] + WORDS_IN_ROWS[: seed % 4]
+        rows, answers = random_rows(seed, [f"filler{seed}", *known]), []
+        for kept in (rows, [row for row in rows if row[0] % 3]):
+            db = table(kept)
+            visible = fts.sample_visible(db, "t", SEEN, ())
+            limits = {"most_rows": most_rows, "depth": 50, "visible": visible}
+            chosen = fts.choose(db, "t", ASKED, most_rows, visible=visible)
+            held = fts.frequencies(db, "t", known, most_rows, visible=visible)
+            best = [
+                [*fts.visible_scores(db, "t", ASKED, only=only, are_few=are_few, **limits).items()]
+                for only, are_few in (("", False), (" AND {row} % 5", False), ("", True))
+            ]
+            answers.append((chosen, held, best))
+        assert answers[0] == answers[1]
+        assert chosen == fts.choose(db, "t", ASKED, most_rows)
+        assert held == fts.frequencies(db, "t", known, most_rows)
+
+
+def test_the_work_for_a_word_in_many_visible_rows_does_not_grow_with_them(
+    table, monkeypatch
+) -> None:
+    monkeypatch.setattr(fts, "_SAMPLE", 40)
+    work = []
+    for size in (1_000, 8_000):
+        db, steps = table((n, "tea" if n % 4 else "cake rum") for n in range(1, size)), [0]
+        db.set_progress_handler(lambda steps=steps: steps.append(1) or 0, 10)
+        visible = fts.sample_visible(db, "t", SEEN, ())
+        for match in ('"tea"', '"cake"', '"tea" OR "cake"'):
+            assert fts.visible_scores(db, "t", match, most_rows=60, depth=30, visible=visible)
+        work.append(len(steps))
+    assert work[1] < 1.3 * work[0]

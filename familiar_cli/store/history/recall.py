@@ -87,7 +87,9 @@ def search(
     if target is None:
         return []
     with _use_words(history, on_progress) as (connection, _):
-        rows = _ranked_rows(connection, target, span, max(limit, 0)) if is_ready(connection) else []
+        rows = []
+        if is_ready(connection):
+            rows = _ranked_rows(history, connection, target, span, max(limit, 0))
     turns = [(to_turn(row[:-1]), -row[-1]) for row in rows]
     return [
         TurnHit(
@@ -218,18 +220,20 @@ def _turn_body(row: tuple[int, object]) -> tuple[int, str]:
 
 
 def _ranked_rows(
-    connection: sqlite3.Connection, target: str, span: selection.TurnFilter, limit: int
+    history: HistoryFile,
+    connection: sqlite3.Connection,
+    target: str,
+    span: selection.TurnFilter,
+    limit: int,
 ) -> list[tuple[Any, ...]]:
-    match, oldest, is_ranked = affordable_query(connection, target)
     where, values = span.where_all(connection)
-    if visible := _visible_turns(connection, span.viewer):
-        result = _visible_scores(
-            connection, target, visible, (f"{span.view} AS turns", where, values)
-        )
-        best = sorted(result, key=lambda turn_id: (-result[turn_id], turn_id))[:limit]
+    if visible := _visible_turns(history, connection, span.viewer):
+        among = f"{span.view} AS turns", where, values
+        scores = _visible_scores(connection, target, visible, among, limit)
         select = f"SELECT {SELECTED} FROM turns WHERE id IN"  # noqa: S608
-        rows = {row[0]: row for row in rows_among(connection, select, best)}
-        return [(*rows[turn_id], -result[turn_id]) for turn_id in best]
+        rows = {row[0]: row for row in rows_among(connection, select, scores)}
+        return [(*rows[turn_id], -score) for turn_id, score in scores.items()]
+    match, oldest, is_ranked = affordable_query(connection, target)
     rank, order = ("rank", "rank") if is_ranked else ("0.0", "turns_fts.rowid DESC")
     sql = (
         f"SELECT {SELECTED}, {rank} FROM turns_fts JOIN {span.view} AS turns "  # noqa: S608
@@ -239,15 +243,23 @@ def _ranked_rows(
     return connection.execute(sql, (match, oldest, *values, limit)).fetchall()
 
 
-def _visible_turns(connection: sqlite3.Connection, viewer: Viewer) -> fts.Visible | None:
+def _visible_turns(
+    history: HistoryFile, connection: sqlite3.Connection, viewer: Viewer
+) -> fts.Visible | None:
     """Return the turns that a viewer sees; None for all."""
     if viewer.sees_everything or viewer.rules.shares:
         return None
     if viewer.is_owner and not _has_others(connection, viewer):
         return None
     where, values = selection.visible_condition(viewer)
-    seen = f"EXISTS (SELECT 1 FROM turns WHERE turns.id = {{row}} AND {where})"  # noqa: S608
-    return fts.sample_visible(connection, "turns_fts", seen, values)
+    seen = where.replace("turns.id", "{row}")
+    if "turns." in seen:  # a channel: the turn itself has to be read
+        seen = f"EXISTS (SELECT 1 FROM turns WHERE turns.id = {{row}} AND {where})"  # noqa: S608
+    known, key = history.known(connection), ("visible turns", where, *values)
+    if key not in known:
+        known[key] = fts.sample_visible(connection, "turns_fts", seen, values)
+    visible: fts.Visible = known[key]
+    return visible
 
 
 def _has_others(connection: sqlite3.Connection, viewer: Viewer) -> bool:
@@ -264,8 +276,9 @@ def _visible_scores(
     target: str,
     visible: fts.Visible,
     among: tuple[str, str, list[object]],
+    depth: int,
 ) -> dict[int, float]:
-    """Score those turns `among` a view that a condition holds for."""
+    """Score the best turns `among` those of a view that a condition holds for, best first."""
     view, where, values = among
     only = f" AND EXISTS (SELECT 1 FROM {view} WHERE turns.id = {{row}}{where})"  # noqa: S608
     return fts.visible_scores(
@@ -273,6 +286,7 @@ def _visible_scores(
         "turns_fts",
         target,
         most_rows=MOST_RANKED,
+        depth=depth,
         visible=visible,
         only=only,
         values=values,
@@ -465,7 +479,7 @@ def recall(
         condition = _condition(connection, channel_id, here, viewer, before_id)
         condition = _narrowed(condition, between_ms, only_people=only_people)
         has_words = is_ready(connection)
-        visible = _visible_turns(connection, viewer) if has_words else None
+        visible = _visible_turns(history, connection, viewer) if has_words else None
         own, spots = dict[int, float](), dict[int, _Spot]()
         if target and has_words:
             own = _by_words(connection, target, condition, visible, spots)
@@ -685,9 +699,7 @@ def _by_words(
     """Return the best matches by words, with their scores; `spots` may get where they are."""
     if visible:
         among = "standing AS turns", f" AND {condition[0]}", condition[1]
-        scores = _visible_scores(connection, target, visible, among)
-        best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
-        return dict(best[:DEPTH])
+        return _visible_scores(connection, target, visible, among, DEPTH)
     match, oldest, is_ranked = affordable_query(connection, target)
     # `ORDER BY rank` would take twice as long.
     rank, order = ("-bm25(turns_fts)", "score DESC") if is_ranked else ("1.0", "rowid DESC")

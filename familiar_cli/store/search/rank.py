@@ -302,14 +302,19 @@ class SeenParts(Struct, frozen=True):
     tables: Mapping[str, fts.Visible]
 
     def scores(
-        self, connection: sqlite3.Connection, table: str, match: str, only: str
+        self, connection: sqlite3.Connection, table: str, match: str, target: str
     ) -> dict[int, float]:
         """Return the best BM25 scores of visible rows."""
-        scores = fts.visible_scores(
-            connection, table, match, most_rows=MOST_RANKED, visible=self.tables[table], only=only
+        return fts.visible_scores(
+            connection,
+            table,
+            match,
+            most_rows=MOST_RANKED,
+            depth=DEPTH,
+            visible=self.tables[table],
+            only=target and f" AND +{{row}} {target}",
+            are_few=target.startswith("IN"),
         )
-        best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
-        return dict(best[:DEPTH])
 
 
 SEEN_FILE: Final = "is_seen_file({row})"  # functions of SQL that `seen_parts` defines
@@ -501,7 +506,7 @@ def word_scores(pieces: Pieces, query: str, restricted: Restricted = "") -> Lexi
 def _bm25_scores(pieces: Pieces, table: str, match: str, target: str) -> dict[int, float]:
     connection, parts = pieces.connection, pieces.parts
     if parts:
-        return parts.scores(connection, table, match, target and f" AND +{{row}} {target}")
+        return parts.scores(connection, table, match, target)
     # The plus keeps SQLite from asking the full-text table anew for each wanted row. `bm25` stands
     # where `rank` might, which would be worked out also for rows that are not wanted.
     only = f" AND +rowid {target}" if target else ""
