@@ -10,9 +10,10 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from familiar_cli.base.config.values import describe_value
 from familiar_cli.base.errors import (
     ConfigError,
     FamiliarError,
@@ -118,7 +119,7 @@ def read_jobs(familiar: Familiar) -> list[Job]:
         return _read_entries(tomllib.loads(read_plain(path).decode("utf-8-sig")))
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, UsageError) as error:
         raise ConfigError(
             f"{str(path)!r} cannot be read: {one_line(str(error), 200)}; no job runs",
             hint="Repair the file by hand, or move it away.",
@@ -129,7 +130,7 @@ def _read_entries(document: dict[str, Any]) -> list[Job]:
     """Return the jobs in a file.
 
     Raises:
-        ValueError: It holds anything else, or an invalid job.
+        ValueError, TypeError, UsageError: It holds anything else, or an invalid job.
     """
     _check_keys(document, ["job"], "tables")
     entries = document.get("job", [])
@@ -137,10 +138,10 @@ def _read_entries(document: dict[str, Any]) -> list[Job]:
         raise ValueError("a job is a table [[job]]")
     for one in entries:
         _check_keys(one, Job.__struct_fields__, "keys of [[job]]")
-    jobs = [_check_job(job) for job in convert(entries, list[Job])]
+        _check_values(one)
+    jobs = [_check_job(Job(**one)) for one in entries]
     for job in jobs:
         _check_id(job, jobs)
-        parse_iso(job.added)
     return jobs
 
 
@@ -154,6 +155,27 @@ def _check_keys(table: Mapping[str, object], known: Sequence[str], what: str) ->
         raise ValueError(
             f"unknown {join_names(map(repr, unknown))}; the {what}: {', '.join(known)}"
         )
+
+
+def _check_values(entry: Mapping[str, object]) -> None:
+    """Check that a job has what it needs, each as text.
+
+    Raises:
+        TypeError: A value is no text.
+        ValueError: Something is missing, or is no time.
+    """
+    where = f" of job {entry['id']!r}" if isinstance(entry.get("id"), str) else " of a job"
+    for key, value in entry.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{key!r}{where} is {describe_value(value)}, but must be text")
+    for key in ("id", "when", "added"):
+        if key not in entry:
+            raise ValueError(f"{key!r}{where} is missing")
+    try:
+        parse_iso(str(entry["added"]))
+    except ValueError as error:
+        example = "a time such as '2026-01-31T08:00:00Z'"
+        raise ValueError(f"'added'{where} is {entry['added']!r}, but must be {example}") from error
 
 
 def _check_id(job: Job, jobs: Sequence[Job]) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from datetime import date, datetime, time
 from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 from urllib.parse import urlsplit
 
@@ -106,7 +107,7 @@ def value_problem(setting: Setting, value: object) -> str | None:
     if isinstance(value, int | float) and value > MOST_NUMBER:  # first: it may be too long to print
         return f"is too large: at most {setting.maximum or MOST_NUMBER:,}"
     if not _is_of_type(setting, value):
-        return f"is {_describe_value(value)}, but must be {setting.allowed}"
+        return f"is {describe_value(value)}, but must be {setting.allowed}"
     is_of_hub = setting.rule == "hub_name" and is_hub_name(str(value))
     if setting.choices and value not in setting.choices and not is_of_hub:
         return f"is {value!r}, but must be {setting.allowed}"
@@ -137,8 +138,10 @@ def _is_of_type(setting: Setting, value: object) -> bool:
     return isinstance(value, type(setting.default))
 
 
-def _describe_value(value: object) -> str:
+def describe_value(value: object) -> str:
+    """Describe a value of a settings file by its kind, or a number by itself."""
     kinds = {bool: "true or false", dict: "a table", list: "a list", str: "text"}
+    kinds |= dict.fromkeys((datetime, date, time), "a time without quotes")
     return kinds.get(type(value), repr(value))
 
 

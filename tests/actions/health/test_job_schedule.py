@@ -294,8 +294,18 @@ JOB = "[[job]]\nid = 'a'\nwhen = 'every day 8:00'\nadded = '2026-01-31'\nrun = '
         ("[[jobs]]\nid = 'a'\n", "unknown 'jobs'; the tables: job"),
         ("[[job]]\nid = 'a'\nat = '9:00'\n", "unknown 'at'; the keys of [[job]]: id, when"),
         ("[job]\nid = 'a'\n", "a job is a table [[job]]"),
-        (JOB.replace("added = '2026", "added = 'soon"), "'soon-01-31'"),
-        (JOB.replace("run = 'sync'", "say = 5"), "got `int` - at `$[0].say`"),
+        (
+            JOB.replace("added = '2026", "added = 'soon"),
+            "'added' of job 'a' is 'soon-01-31', but must be a time",
+        ),
+        (
+            JOB.replace("'2026-01-31'", "2026-01-31"),
+            "'added' of job 'a' is a time without quotes, but must be text",
+        ),
+        (JOB.replace("run = 'sync'", "say = 5"), "'say' of job 'a' is 5, but must be text"),
+        (JOB.replace("'a'", "['a']"), "'id' of a job is a list, but must be text"),
+        (JOB.replace("when = 'every day 8:00'\n", ""), "'when' of job 'a' is missing"),
+        (JOB.replace("'sync'", "'sink'"), "cannot run 'sink'"),
         (JOB.replace("id = 'a'", "id = '../a'"), "'../a' cannot be a job's id, 'a' can"),
         (JOB * 2, "two jobs have the id 'a'"),
     ],
@@ -305,6 +315,8 @@ def test_an_invalid_file_of_jobs_is_an_error_that_names_the_mistake(ada, text, t
     with pytest.raises(ConfigError) as caught:
         read_jobs(ada)
     assert told in str(caught.value)
+    assert str(ada.paths.jobs) in str(caught.value)
+    assert "no job runs" in str(caught.value)
 
 
 def test_doctor_names_a_job_that_can_never_run() -> None:
