@@ -266,7 +266,9 @@ async def _read_body(slot: slots.ResolvedSlot, url: str) -> bytes:
 
 async def fetch_models(slot: slots.ResolvedSlot) -> tuple[int, bytes]:
     """Request the list of models; return the status, and the list if there is one."""
-    from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
+    import httpx  # noqa: F401, PLC0415  # it takes a while, which is not the server's
+
+    from familiar_cli.llm import wire  # noqa: PLC0415
 
     url = f"{slot.base_url}/models"
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import threading
 from contextlib import closing
@@ -12,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from familiar_cli.actions.health import doctor
 from familiar_cli.base.times.clock import now
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.journal.repository import Repository
@@ -183,6 +185,16 @@ def test_a_server_that_is_not_there_fails_and_says_how_to_start_it() -> None:
     assert verdict == "fail"
     assert "http://127.0.0.1:9/v1" in detail
     assert "ollama serve" in mend
+
+
+def test_a_server_that_is_slow_is_no_failure(monkeypatch) -> None:
+    monkeypatch.setattr(doctor, "TIMEOUT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        configure(f"[llm]\npreset = 'custom'\nmodel = 'x'\nbase_url = '{url}'\n")
+        verdict, detail, mend = found()["server"]
+    assert (verdict, "sent nothing for 0.05 s" in detail) == ("warn", True)
+    assert "`familiar model test`" in mend
 
 
 def test_nothing_is_asked_when_the_network_is_forbidden(monkeypatch) -> None:

@@ -155,6 +155,7 @@ def test_what_is_left_out_of_a_directory_is_named_and_damage_is_an_error(familia
         ("cut.zip", "PK\x03\x04cut"),
         ("read (not valid).txt", "Of lakes."),
         ("note.md", "# Of lakes"),
+        ("talk.md", "**Bo** (10:00): Tea?\n\n**Al** (10:01): Yes.\n\n" * 3),
         ("package.json", '{"name": "x", "version": "1", "main": "x.js"}'),
         ("list.md", "[2025-03-04] - Likes lakes"),
         ("lake.mp4", "\0\1"),
@@ -171,6 +172,7 @@ def test_what_is_left_out_of_a_directory_is_named_and_damage_is_an_error(familia
     assert left_out == {
         "read (not valid).txt": "it is text",
         "note.md": "a note",
+        "talk.md": "a chat (transcript); import it by itself",
         "package.json": "a package of npm",
         "lake.mp4": "files of this type are not imported",
         "reed.mp4": "files of this type are not imported",

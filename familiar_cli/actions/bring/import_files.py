@@ -168,7 +168,8 @@ def _unknown_item(path: Path) -> ImportItem:
     if not what_is_it.may_be_known(path):
         return ImportItem(path, left_out="files of this type are not imported")
     if recognition := what_is_it.what_is(path):
-        return ImportItem(path, left_out=recognition.title)
+        by_itself = "; import it by itself" if recognition.kind == "chat" else ""
+        return ImportItem(path, left_out=f"{recognition.title}{by_itself}")
     reason, error = what_is_it.why_unknown(path)
     if not reason or isinstance(error, DamagedError):
         return ImportItem(path, error=error)

@@ -28,7 +28,7 @@ from familiar_cli.base.config.environment import keys_file
 from familiar_cli.base.config.home import cache_dir, familiar_and_reason, home_and_reason
 from familiar_cli.base.config.schema import CharacterConfig
 from familiar_cli.base.config.settings import load_config
-from familiar_cli.base.errors import FamiliarError, NotFoundError
+from familiar_cli.base.errors import FamiliarError, ModelTimeoutError, NotFoundError
 from familiar_cli.base.files import network_warning
 from familiar_cli.llm.slots import PLAN_TOKENS, PRESETS, ResolvedSlot, for_plans, resolve_slot
 from familiar_cli.writing.writer.contract import bounds_for
@@ -55,6 +55,8 @@ def ask(slot: ResolvedSlot) -> Diagnosis:
         status, body = asyncio.run(fetch_models(replace(slot, timeout_s=TIMEOUT_S)))
     except FailedError as failed:
         error = failed.failure.error
+        if isinstance(error, ModelTimeoutError):  # it may be busy, or load a model
+            return warn(str(error), "Run `familiar model test`, which waits longer.")
         return fail(str(error), error.hint or "")
     result = judge_status(slot, status, body)
     if result.verdict != "ok":

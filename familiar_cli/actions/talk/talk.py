@@ -101,10 +101,14 @@ def _meant_turn(familiar: Familiar, said: Said) -> Turn | None:
         return unanswered_message(history, *where) if repeats else None
     turn = turn_of_message(history, said.channel_id, said.message_id, said.author)
     if turn is not None and turn.content != said.text:
+        reply = reply_to_turn(history, turn.id, said.channel_id)
+        is_answered = reply is not None and not reply.partial
         raise errors.ConflictError(
             f"Message {said.message_id!r} of channel {said.channel_id!r} is already stored with "
             f"different text, as turn {turn.id}; turns are never changed, and nothing was asked",
-            hint=f"Run `familiar ask --reply-to {turn.id}` to get a reply to the stored message.",
+            hint=f"Run `familiar history show {turn.id}` to read it; it has a reply."
+            if is_answered
+            else f"Run `familiar ask --reply-to {turn.id}` to get a reply to the stored message.",
         )
     return turn
 

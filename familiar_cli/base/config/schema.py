@@ -308,7 +308,8 @@ class MemoryWriterSettings(SettingsTable):
 
     auto: str = setting(
         "auto",
-        "Whether memory is written after a reply; auto: with preset local at the threshold only",
+        "Whether memory is written after a reply; auto: with preset local at the threshold only; "
+        "`familiar daemon` and `familiar serve` write it anyway",
         choices=SWITCH,
     )
     turn_threshold: int = setting(50, "Number of waiting turns that triggers writing", minimum=1)
