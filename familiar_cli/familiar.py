@@ -407,6 +407,13 @@ class Familiar:
             self.paths.journal, self.paths.memory, tell=self.tell, instance=self._signature
         )
 
+    @property
+    def missing_turns(self) -> str:
+        """What to do about turns that the history lacks, as an older copy does; empty if none."""
+        from familiar_cli.base.config.home import missing_turns
+
+        return missing_turns(self.paths, self.history.newest_own())
+
     def settle_instance(self, *, is_restored: bool = False) -> None:
         """Take a new instance id if this is a copy of a familiar, before anything is written.
 
@@ -427,14 +434,14 @@ class Familiar:
                 raise
 
     def _settle(self, *, is_restored: bool) -> None:
-        from familiar_cli.base.config.home import is_copy, read_cursor
+        from familiar_cli.base.config.home import is_copy
 
         root = self.paths.root
         found = read_instance(self.paths.instance)
         if found is None or not (
             is_restored
             or is_copy(root)
-            or self.history.newest_own() < read_cursor(root, found.id)
+            or self.missing_turns
             or (found.former and not self.history.was_named(found.former))
         ):
             return

@@ -198,7 +198,7 @@ def _memory_words(status: FamiliarStatus) -> str:
 def _turn_counts(status: FamiliarStatus, zone: tzinfo | None) -> str:
     last = status.last_turn
     if last is None:
-        return 'no turns yet: `familiar ask "Hello"`'
+        return "none" if status.problems else 'no turns yet: `familiar ask "Hello"`'
     broken = f", interrupted: `familiar continue{channel_option(last.channel)}`"
     broken = broken if last.partial and last.role == "assistant" else ""
     at = local_time(last.at, zone)

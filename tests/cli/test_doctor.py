@@ -140,6 +140,28 @@ def test_the_envelope_says_partial_when_something_failed() -> None:
     assert (envelope["status"], envelope["errors"][0]["code"]) == ("partial", "partial")
 
 
+@pytest.mark.parametrize("left", [None, b"", "older"])
+def test_turns_that_the_history_lacks_are_missed_before_the_next(left) -> None:
+    run("init", "ada", "--template", "companion")
+    root = home() / "ada"
+    run("hear", "One.")
+    older = (root / "history.db").read_bytes()
+    run("hear", "Two.")
+    assert found()["history"][0] == "ok"
+    for path in root.glob("history.db*"):
+        path.unlink()
+    if left is not None:
+        (root / "history.db").write_bytes(older if left == "older" else left)
+    verdict, detail, _ = found(code=7)["history"]
+    assert (verdict, "lacks turns up to 2" in detail) == ("fail", True)
+    assert data("status")["problems"] == [detail]
+    assert detail in run("history", "list").stderr
+    if left != "older":
+        assert f"hint: {detail}" in run("history", "show").stderr
+    run("hear", "Three.")  # a new history
+    assert (found()["history"][0], data("status")["problems"]) == ("ok", [])
+
+
 def test_a_server_that_answers_is_well(server) -> None:
     live("ada")
     assert found()["server"][0] == "ok"

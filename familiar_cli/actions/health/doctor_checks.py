@@ -13,7 +13,13 @@ from msgspec import Struct
 
 from familiar_cli.actions.health.damaged_marks import damage_in
 from familiar_cli.base import errors
-from familiar_cli.base.config.home import ME_FILE, FamiliarPaths, check_here, familiar_and_reason
+from familiar_cli.base.config.home import (
+    ME_FILE,
+    FamiliarPaths,
+    check_here,
+    familiar_and_reason,
+    missing_turns,
+)
 from familiar_cli.base.config.schema import EMBEDDERS, ChannelConfig, CharacterConfig, HomeSettings
 from familiar_cli.base.files import check_own, is_plain
 from familiar_cli.base.languages import ENGLISH, FIRST_TURNS, language_in
@@ -320,7 +326,8 @@ def lock(target: CheckTarget) -> Iterator[Diagnosis]:
 def history(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check the integrity of the history without changing it."""
     if not target.paths.history.exists():
-        yield ok("no turns yet")
+        missing = missing_turns(target.paths, 0)
+        yield fail(missing, "") if missing else ok("no turns yet")
         return
     if not target.paths.history.is_file():  # SQLite would wait for a named pipe
         mend = "Move it away, and put your history there if you have a copy."
@@ -335,7 +342,9 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
         yield fail(f"SQLite reports damage: {damage}", mend)
         return
     with closing(HistoryStore(target.paths.history)) as store:
-        yield ok(f"{counted(store.count(), 'turn')}, no damage")
+        found = f"{counted(store.count(), 'turn')}, no damage"
+        missing = missing_turns(target.paths, store.newest_own())
+        yield fail(missing, "") if missing else ok(found)
     if foreign := foreign_objects(target.paths.history):
         yield warn(
             f"history.db has objects from another program: {shorten_list(foreign, MOST_NAMED)}",

@@ -248,7 +248,7 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         turns_in_review=turns_in_review(familiar.memory),
         costs=_costs_of(familiar),
         turns_without_vector=_count_without_vector(familiar) if past.turns else 0,
-        problems=tuple(problems_of(familiar.paths)),
+        problems=tuple(problems_of(familiar)),
         audience=_or_else(Audience(), lambda: survey_audience(familiar)),
     )
 
@@ -256,10 +256,13 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
 _CHECK_S: Final = 2.0  # at most, for a look at a history of gigabytes
 
 
-def problems_of(paths: FamiliarPaths) -> Iterator[str]:
-    """Yield unfinished work and damage, each with the command that helps."""
+def problems_of(familiar: Familiar) -> Iterator[str]:
+    """Yield unfinished work and damage, each with what helps."""
+    paths = familiar.paths
     if damage := damage_notice(paths.history, _CHECK_S):
         yield damage
+    elif missing := _or_else("", lambda: familiar.missing_turns):
+        yield missing
     if is_plain(paths.forgetting):
         yield (
             "`people forget` was interrupted: the next command that opens the familiar completes "

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.base.config.home import read_cursor, read_instance
 from familiar_cli.base.errors import (
     BadInputError,
     FamiliarError,
@@ -224,10 +223,8 @@ def pending_decisions(
 
 def _own_problems(familiar: Familiar) -> Iterator[str]:
     """Yield what is wrong with this copy of the familiar, a line each."""
-    found, history = read_instance(familiar.paths.instance), familiar.history
-    newest = read_cursor(familiar.paths.root, found.id) if found else 0
-    if newest > history.newest_own():
-        yield f"history.db is older than turn {newest}; the next turn or sync takes a new id"
+    if missing := familiar.missing_turns:
+        yield missing
     large = too_large_files(familiar.journal.repository)
     if familiar.config.sync.attachments == "on":
         stored = stored_pictures(familiar.paths.root).items()
@@ -238,7 +235,7 @@ def _own_problems(familiar: Familiar) -> Iterator[str]:
             f"not synced: {path} has {size:,} bytes, over the limit of {MOST_RECORDED_BYTES:,};"
             " it stays here"
         )
-    for losses in lost_turns(history):
+    for losses in lost_turns(familiar.history):
         yield f"lost: turns {losses.instance}:{losses.first}-{losses.last} are in no history"
 
 

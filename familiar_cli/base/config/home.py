@@ -675,6 +675,18 @@ def read_cursor(root: Path, instance: str) -> int:
         return 0
 
 
+def missing_turns(paths: FamiliarPaths, newest: int) -> str:
+    """Return what to do if turns were written here after the `newest` that is there; else ""."""
+    instance = read_instance(paths.instance)
+    last = read_cursor(paths.root, instance.id) if instance else 0
+    if last <= newest:
+        return ""
+    return (
+        f"history.db lacks turns up to {last}, which were written here: put it back from a backup "
+        "before anything is said, since the next turn begins a new history"
+    )
+
+
 def write_cursor(root: Path, instance: str, turn_id: int) -> None:
     """Record the newest turn, if possible. It is not flushed: a lower number does no harm."""
     with suppress(OSError):

@@ -37,10 +37,11 @@ def ls(ctx: typer.Context) -> None:
 
     with familiar_of(ctx) as familiar:
         counts = channel_counts(familiar.history)
-        zone = familiar.zone
+        zone, missing = familiar.zone, familiar.missing_turns
     out = output(ctx)
     out.answer({"channels": counts}, channels_page(counts, zone) if counts else None)
-    if not counts:
+    out.warn(*filter(None, [missing]))
+    if not (counts or missing):
         out.note(_NOTHING)
 
 
@@ -362,7 +363,7 @@ def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Sour
         where = f" in channel {span.channel_id!r}" if span.channel_id else ""
         raise NotFoundError(
             f"There are no turns{where}{' in that time' if timed else ''}",
-            hint="Run `familiar history list`.",
+            hint=familiar.missing_turns or "Run `familiar history list`.",
         )
     return selections
 
