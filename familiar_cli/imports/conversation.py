@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.text import counted, digest_of, fold, slugify, str_or_empty
+from familiar_cli.base.errors import RefusedError
+from familiar_cli.base.text import (
+    counted,
+    digest_of,
+    fold,
+    join_names,
+    slugify,
+    str_or_empty,
+    typed,
+)
 from familiar_cli.base.who.identity import Author
 from familiar_cli.imports.cast import (
     SILLY_TAVERN,
@@ -388,7 +397,21 @@ class _Speakers:
             for one in accounts - known
             if one.slug not in cast.also
         }
+        shared = [name for name, accounts in self._accounts.items() if accounts <= twins]
+        if mine := [name for name in shared if fold(name) in map(fold, self._cast.mine)]:
+            raise self._several_accounts(mine[0])
+        roles |= {name: "person" for name in shared if roles.get(name) == "me"}
         return People(self._program, roles, familiar, cast, frozenset(twins))
+
+    def _several_accounts(self, name: str) -> RefusedError:
+        accounts = sorted(f"{a.platform}:{a.user_id}" for a in self._accounts[name])
+        shown = join_names(accounts, "and")
+        return RefusedError(
+            f"{name!r} is the name of several accounts in {self._origin!r}, {shown}; nothing was "
+            "imported",
+            hint=f"Say which one is yours, `familiar me --also {typed(accounts[0])}`, and then leave "
+            "out `--me`.",
+        )
 
     def _with_evidence(self) -> Cast:
         """Return the cast with what the source itself says of who the owner is, and who is not."""

@@ -103,8 +103,14 @@ def test_two_accounts_with_one_name_are_two_people_of_whom_nobody_is_asked(ada, 
     channel = {"id": "2", "type": "GuildTextChat", "name": "den"}
     path = tmp_path / "d.json"
     path.write_text(json.dumps({"guild": {"id": "1"}, "channel": channel, "messages": lines}))
+    run("me", "--name", "")
+    refused = run("import-chat", str(path), "--character", "-", "--me", "jon")
+    assert refused.exit_code == 5
+    assert "several accounts in" in refused.stderr
+    assert "`familiar me --also discord:7`" in refused.stderr
     chat = data("import-chat", str(path), "--character", "-")["chats"][0]
     assert (chat["heard_by"], chat["imported"]) == ("everybody", 2)
+    assert [(one["name"], one["role"]) for one in chat["speakers"]] == [("Jon", "person")]
     assert authors("den") == [("discord", "7", "Jon"), ("discord", "8", "Jon")]
 
 
