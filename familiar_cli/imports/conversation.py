@@ -409,8 +409,8 @@ class _Speakers:
         return RefusedError(
             f"{name!r} is the name of several accounts in {self._origin!r}, {shown}; nothing was "
             "imported",
-            hint=f"Say which one is yours, `familiar me --also {typed(accounts[0])}`, and then leave "
-            "out `--me`.",
+            hint=f"Say which one is yours, `familiar me --also {typed(accounts[0])}`, and then "
+            "leave out `--me`.",
         )
 
     def _with_evidence(self) -> Cast:
