@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from familiar_cli.actions.talk.talk import LiveTurn
-from familiar_cli.servers.chat_api import turns
+from familiar_cli.servers.chat_api import replying, turns
 from tests.support.server import Fail, Say
 from tests.support.serving import serving, user
 from tests.support.world import data, live
@@ -51,8 +51,9 @@ def wait_until(is_so) -> None:
 
 @pytest.mark.parametrize("model", ["ada", "ada+memory"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_retries_join_the_reply_that_is_under_way(held, model, stream) -> None:
+def test_retries_join_the_reply_that_is_under_way(held, model, stream, monkeypatch) -> None:
     server, scripted, hold = held
+    monkeypatch.setattr(replying, "_BEGIN_S", 30.0)  # a stream that begins at once names no turn
 
     def ask(_: int):
         sent = {"messages": [user("Where is it?")], "stream": stream}
