@@ -278,9 +278,15 @@ def forgotten_text(report: ForgetReport) -> str:
     turns, replies = counted(report.turns, "turn"), counted(report.replies, "reply", "replies")
     records = counted(report.records, "record")
     what = "of what was sent, or copies"
+    if report.records_of_others:
+        what += f" ({report.records_of_others:,} of replies to others, with a word of theirs in it)"
     lines = [f"{done} {turns}, {replies} of the familiar and {records} {what}."]
     lines += [f"deleted  {harmless(path)}" for path in report.files]
     lines += [f"renamed  {harmless(old)} to {harmless(new)}" for old, new in report.renamed.items()]
+    lines += [
+        f"renamed  channel {harmless(old)} to {harmless(new)}"
+        for old, new in report.channels.items()
+    ]
     lines += [
         f"changed  {harmless(path)} ({f'{count:,} bytes less' if count else 'its name'})"
         for path, count in report.changed.items()

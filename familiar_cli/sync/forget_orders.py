@@ -163,9 +163,8 @@ class ForgetRun:
         common = [
             memory.read_file(entry.rel_path)
             for directory in (layout.SELF_DIR, layout.LORE_DIR)
-            if memory.exists(directory)
-            for entry in memory.walk(directory).files
-            if entry.rel_path.endswith(".md")
+            for entry in memory.walk(directory, missing_ok=True).files
+            if entry.rel_path.endswith((".md", ".json"))  # a card has more greetings
         ]
         instance = self._place.instance.id
         return find_forgotten(self._place.history, self.order, instance, names, common)
@@ -318,6 +317,11 @@ class ForgetRun:
             found += filter(self._is_theirs, self._root.glob(pattern))
         found += self._channel_files()
         return [path for path in found if path.exists() and path != self._place.paths.forgetting]
+
+    def records_of_others(self) -> int:
+        """Count the records of replies to others that name or quote the person."""
+        traces = (path for path in self.records() if path.parent.name == "traces")
+        return sum(path.stem not in self._traced for path in traces)
 
     def foreign_files(self) -> list[Path]:
         """List files in the familiar's directory that the program did not make, and that tell."""

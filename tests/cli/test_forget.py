@@ -243,6 +243,22 @@ def test_nobody_is_forgotten_without_a_yes(first) -> None:
     assert (first.turns(), first.files()) == before
 
 
+def test_a_record_goes_only_if_it_has_their_words_and_the_greeting_is_not_theirs(first) -> None:
+    with Familiar.load_from_disk(first.path, "ada") as familiar:
+        greeting = familiar.character().greetings[0]
+        familiar.history.append("dm-9911223344", "assistant", greeting)
+    traces = first.path / "ada" / "traces"
+    (traces / "901.json").write_text(json.dumps({"sent": f"{greeting} Nice weather in Lisbon"}))
+    assert first.data("people", "forget", NAME, "--dry-run")["records_of_others"] == 1
+    shown = first.run("people", "forget", NAME, "--yes").stdout
+    assert "1 of replies to others" in shown
+    assert "renamed  channel dm-9911223344 to forgotten-" in shown
+    assert [path.name for path in traces.iterdir()] == ["901.json"]
+    (traces / "901.json").unlink()
+    assert "when the person was forgotten" in first.run("context", exit_code=4).stderr
+    assert "forgetting somebody" in first.run("context", "1", exit_code=4).stderr
+
+
 def test_the_owner_is_not_forgotten(first) -> None:
     first.run("hear", "it is me", "--channel", "cli")
     with Familiar.load_from_disk(first.path, "ada") as familiar:

@@ -72,10 +72,12 @@ class ForgetReport(Struct, frozen=True):
         files: Memory files that are deleted.
         changed: Memory files that lose lines, with the bytes removed from each.
         records: Traces, records of passes and the like that are deleted.
+        records_of_others: Those among them that are traces of replies to others.
         quoting: Other turns that quote them, or name them or a namesake, for a person to decide on.
         remaining: Lines of memory that keep a word like their name, as `path:line`.
         shared: Their names, or words of these, that others have as well.
         renamed: Memory files that lose a name, with their new path.
+        channels: Channels of their own, or with their name, with their new name.
         order: The order that is synced with the memory; empty for a dry run.
         dry_run: Nothing was changed.
         not_covered: What forgetting cannot reach.
@@ -91,6 +93,8 @@ class ForgetReport(Struct, frozen=True):
     remaining: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     renamed: dict[str, str] = {}
+    channels: dict[str, str] = {}
+    records_of_others: int = 0
     order: str = ""
     dry_run: bool = False
     not_covered: tuple[str, ...] = NOT_COVERED
@@ -149,6 +153,8 @@ def _report_of(familiar: Familiar, forgetting: ForgetRun, *, dry_run: bool) -> F
         tuple(forgetting.remaining(afterwards=not dry_run)),
         tuple(sorted(forgetting.found.traces.names.shared)),
         forgetting.new_names,
+        dict(forgetting.found.channels),
+        forgetting.records_of_others(),
         "" if dry_run else forgetting.order.id,
         dry_run,
         (

@@ -29,6 +29,12 @@ def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
         UsageError: `turn` is not a turn.
     """
     if turn is None:
+        if not trace_ids(familiar.paths.traces) and _was_anybody_forgotten(familiar):
+            raise NotFoundError(
+                "No record of what was sent is left: those that named or quoted somebody were "
+                "removed when the person was forgotten",
+                hint=_ASK,
+            )
         return latest_trace(familiar.paths.traces)
     number = familiar.turn_number(turn)
     try:
@@ -82,7 +88,16 @@ def _why_missing(familiar: Familiar, turn: int) -> str:
             f"What turn {turn} sent is no longer kept: context.keep_traces = {keep}, "
             f"and the oldest trace is that of turn {oldest}"
         )
-    return f"Turn {turn} has no trace: no reply was requested, or its file was deleted"
+    reason = "no reply was requested, or its file was deleted"
+    if _was_anybody_forgotten(familiar):
+        reason += ", as forgetting somebody does if it names or quotes them"
+    return f"Turn {turn} has no trace: {reason}"
+
+
+def _was_anybody_forgotten(familiar: Familiar) -> bool:
+    from familiar_cli.store.history.forgetting import orders_of
+
+    return familiar.paths.history.is_file() and bool(orders_of(familiar.history))
 
 
 def _other_turns(familiar: Familiar) -> str:
