@@ -533,7 +533,7 @@ def ensure_instance(path: Path, *, chosen: str = "") -> Instance:
     try:
         return instance if _put_first(path, instance) else _read_again(path)
     except OSError as error:
-        raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
+        raise _unwritable_instance(path, error) from error
 
 
 def begin_instance(path: Path, began: str) -> Instance:
@@ -553,7 +553,7 @@ def begin_instance(path: Path, began: str) -> Instance:
         if not _put_first(path, instance):
             raise _unusable_instance(path, "is there already")
     except OSError as error:
-        raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
+        raise _unwritable_instance(path, error) from error
     return instance
 
 
@@ -578,7 +578,7 @@ def replace_id(path: Path, taken: str, *, has_turns: bool = True) -> Instance:
             instance = replace(again, id=new_id(), former=taken if has_turns else "")
             files.write_whole(path, _instance_text(instance))
     except OSError as error:
-        raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
+        raise _unwritable_instance(path, error) from error
     return instance
 
 
@@ -621,6 +621,13 @@ def _instance_text(instance: Instance) -> str:
     told = {key: getattr(instance, key) for key in ("id", "began", "former")}
     lines = (f'{key} = "{value}"\n' for key, value in told.items() if value)
     return _NOTE + "".join(lines)
+
+
+def _unwritable_instance(path: Path, error: OSError) -> errors.ConfigError:
+    return errors.ConfigError(
+        f"{str(path)!r} cannot be written: {files.why(error)}; nothing was changed",
+        hint=files.write_hint(error.errno),
+    )
 
 
 def _unusable_instance(path: Path, what: str) -> errors.ConfigError:

@@ -126,6 +126,18 @@ def test_an_id_is_replaced_once_even_if_two_processes_notice(path) -> None:
     assert replace_id(path, old.id) == replace_id(path, old.id)
 
 
+def test_a_full_disk_is_no_reason_to_delete_the_id(path, monkeypatch) -> None:
+    known = ensure_instance(path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(instances.files, "write_whole", fail)
+    with pytest.raises(ConfigError, match="cannot be written") as caught:
+        replace_id(path, known.id)
+    assert caught.value.hint.startswith("The disk is full")
+
+
 def test_an_id_is_made_when_it_is_needed(tmp_path) -> None:
     paths = FamiliarPaths(tmp_path / "mo")
     paths.memory.mkdir(parents=True)
