@@ -439,6 +439,7 @@ def build_index(familiar: Familiar, progress: Progress | None = None) -> IndexBu
     from familiar_cli.store.search.turn_vectors import EmbeddedTurns  # loads numpy
 
     refreshed = familiar.finder.index_words(progress)
+    familiar.index.shrink()
     embedder = familiar.finder.embedder.embedder
     if embedder is None:
         embedded = familiar.index.build_if_stale(None).embedded

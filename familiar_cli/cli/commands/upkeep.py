@@ -399,7 +399,8 @@ index_app = base.group("Build, inspect and delete the search index.")
 def build_index(ctx: typer.Context) -> None:
     """Index memory and turns: always by words, and by meaning if a model is on disk.
 
-    It can be stopped at any time; the next run continues where it stopped.
+    It can be stopped at any time; the next run continues where it stopped. An index that is
+    mostly empty, as after large files were deleted, is made smaller.
 
     \b
     familiar index build

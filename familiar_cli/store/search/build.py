@@ -282,6 +282,11 @@ class EmbeddingIndex:
         self.close()
         return schema.clear_index(self.directory)
 
+    def shrink(self) -> None:
+        """Give room in the index back that is no longer used; never while somebody waits."""
+        if self.directory.is_dir():
+            self.use(schema.shrink)
+
     def close(self, *, for_good: bool = False) -> None:
         """Close the connection that is kept for the next use; after `for_good`, none is kept."""
         self._idle.close(for_good=for_good)

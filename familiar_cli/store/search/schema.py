@@ -22,6 +22,7 @@ VERSION: Final = "10"
 CHUNKER: Final = "4"
 """Changes with every rule of `chunking`, so that an index made by other rules is made again."""
 BUSY_S: Final = 10.0
+_FREE_BYTES: Final = 16 * 1024**2  # unused in the file, which are not worth the time to copy it
 VECTORS_PREFIX: Final = "vectors-"
 TOKENS_PREFIX: Final = "tokens-"
 PASSAGE: Final = 0
@@ -204,11 +205,24 @@ def _attempt_once(
 
 def database_bytes(connection: sqlite3.Connection) -> int:
     """Return the size of the database, including what is still in its log."""
-    pages, page_bytes = (
-        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-        for name in ("page_count", "page_size")
-    )
+    pages, page_bytes = _pages_of(connection)
     return pages * page_bytes
+
+
+def _pages_of(connection: sqlite3.Connection) -> tuple[int, int]:
+    names = "page_count", "page_size"
+    pages, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
+    return pages, size
+
+
+def shrink(connection: sqlite3.Connection) -> None:
+    """Give unused room back where it is most of the file, as after a large page was deleted."""
+    free = int(connection.execute("PRAGMA freelist_count").fetchone()[0])
+    pages, page_bytes = _pages_of(connection)
+    if free > pages // 2 and free * page_bytes > _FREE_BYTES:
+        with suppress(sqlite3.OperationalError):  # in use, or no room for the copy: another time
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def read_meta(connection: sqlite3.Connection, key: str) -> str:

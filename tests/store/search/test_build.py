@@ -50,6 +50,24 @@ def test_all_files_are_taken_in_and_none_is_read_twice(world) -> None:
     assert world.index.refresh().changed == ()
 
 
+def test_the_room_of_a_deleted_page_is_given_back_once_it_is_most_of_the_index(
+    world, monkeypatch
+) -> None:
+    world.put("a.md", "# Tea\n")
+    world.put("b.md", "".join(f"zebra number {number}\n" for number in range(4000)))
+    world.index.refresh()
+    (world.index.store.root / "b.md").unlink()
+    world.index.refresh()
+    path = world.index.directory / schema.FILE
+    before = world.index.status().size_bytes
+    world.index.shrink()
+    assert world.index.status().size_bytes == before
+    monkeypatch.setattr(schema, "_FREE_BYTES", 0)
+    world.index.shrink()
+    assert path.stat().st_size < before / 2
+    assert world.index.refresh().changed == ()
+
+
 @pytest.mark.parametrize(("files", "chars", "unread"), [(19, 900, 0), (40, 9, 40), (2, 60_000, 2)])
 def test_a_few_small_files_are_read_however_busy_the_machine_is(
     world, files, chars, unread
