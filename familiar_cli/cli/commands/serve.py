@@ -317,7 +317,7 @@ def web(
     Args:
         port (N): Port to listen on; 0: any free one.
         no_open: Print the link; do not open a browser.
-        export (FILE): Write everything as one page to FILE, and exit.
+        export (FILE): Write everything as one page to FILE, private channels too, and exit.
         force: With --export: overwrite FILE if it exists.
     """
     if export is not None:
@@ -338,7 +338,9 @@ def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
     with base.familiar_of(ctx) as familiar:
         content = export_page(familiar).encode("utf-8", "replace")
     data = {"path": file, "bytes": len(content)}
-    base.answer_content(base.output(ctx), content, file, data, data, force=force)
+    out = base.output(ctx)
+    base.answer_content(out, content, file, data, data, force=force)
+    out.note("It shows everything, private channels too; `familiar export DIR --public` does not.")
 
 
 def _serve_page(out: Output, home: Path, listening: ListenOptions, *, opens: bool) -> None:

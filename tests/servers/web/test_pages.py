@@ -320,7 +320,9 @@ def test_one_page_of_a_familiar_needs_nothing_else(world, tmp_path) -> None:
     assert '<a href="#/memory/people/anna.md">Anna</a>' in text
     assert 'id="/memory/people/anna.md"' in text
     assert run("web", "--export", str(path)).exit_code == 5
-    assert run("web", "--export", str(path), "--force").exit_code == 0
+    again = run("web", "--export", str(path), "--force")
+    assert again.exit_code == 0
+    assert "private channels too" in again.stderr
 
 
 def test_each_block_runs_in_its_own_direction(client, world) -> None:
