@@ -46,6 +46,7 @@ _FEW: Final = 200
 _SATURATION: Final = 1.2  # k1, b and the least IDF of FTS5's bm25
 _LENGTH: Final = 0.75
 _LEAST_WEIGHT: Final = 1e-6
+_MERGED_PAGES: Final = 8
 
 _STOP: Final = """
     a about after all also am an and any are as at be because been before being but by can could
@@ -113,6 +114,12 @@ def _content_words(text: str) -> tuple[str, ...]:
         if word not in STOP_WORDS or (place and len(written) > 1 and written.istitle())
     ]
     return tuple(dict.fromkeys(kept or words(text)))
+
+
+def merge_parts(connection: sqlite3.Connection, table: str) -> None:
+    """Merge some of a table's parts: each transaction adds one, and each search reads all."""
+    merge = f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)"  # noqa: S608
+    connection.execute(merge, (_MERGED_PAGES,))
 
 
 def match_any(text: str) -> str | None:

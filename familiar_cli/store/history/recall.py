@@ -45,7 +45,6 @@ MOST_RANKED: Final = 5_000
 """How many turns are ranked, about, in 2 to 5 ms; see `fts.choose`."""
 
 _PAGE: Final = 5000  # turns added per transaction
-_MERGED_PAGES: Final = 8  # of the full-text table, merged in each of them
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE turns_fts USING fts5 "
     f"(body, content = '', tokenize = \"{fts.TOKENIZER}\")"
@@ -177,9 +176,7 @@ def _add_page(connection: sqlite3.Connection, last: int) -> int:
         connection.executemany(
             "INSERT INTO turns_fts (rowid, body) VALUES (?, ?)", map(_turn_body, rows)
         )
-        # Each page is a part of its own, which every search for many words goes through.
-        sql = "INSERT INTO turns_fts (turns_fts, rank) VALUES ('merge', ?)"
-        connection.execute(sql, (_MERGED_PAGES,))
+        fts.merge_parts(connection, "turns_fts")
         done = max(done, rows[-1][0] if rows else last)
         sql = "INSERT OR REPLACE INTO watermarks (name, turn_id) VALUES (?, ?)"
         connection.execute(sql, (WATERMARK, done))

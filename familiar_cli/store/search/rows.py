@@ -78,6 +78,8 @@ def put_file(
             )
             _Chunks(connection, document, said, cut, vectors, part.spans).write()
             _put_references(connection, document, rel_path, said, cut)
+        for table in ("documents_fts", "passages_fts", "lines_fts"):
+            fts.merge_parts(connection, table)
 
 
 def _audience_key(part: AudiencePart) -> str:

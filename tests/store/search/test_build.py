@@ -84,6 +84,19 @@ def test_there_is_no_cap_on_the_number_of_files(world) -> None:
     assert world.rows("SELECT COUNT(*) FROM documents") == [(1010,)]
 
 
+@pytest.mark.parametrize("table", ["documents_fts", "passages_fts", "lines_fts"])
+def test_a_search_for_a_word_goes_through_few_parts_however_many_files_there_are(
+    world, table
+) -> None:
+    for number in range(15):
+        world.put(f"{number}.md", f"# Page {number}\n\n- tea with guest {number}\n")
+    world.index.refresh()
+    parts = f"SELECT count(DISTINCT id >> 37) FROM {table}_data WHERE id >> 37"
+    assert world.rows(parts)[0][0] <= 6
+    found = world.rows(f"SELECT count(*) FROM {table} WHERE {table} MATCH 'guest'")
+    assert found == [(15,)]
+
+
 def test_mtime_alone_does_not_decide_so_a_checkout_re_embeds_nothing(world) -> None:
     world.put("a.md", "# A\n\ntea\n")
     embedder = WordEmbedder()
