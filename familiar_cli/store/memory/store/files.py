@@ -406,6 +406,8 @@ class Tree:
 
     def _is_there(self) -> bool:
         """Tell whether the last known real path still leads to the root."""
+        if self._real == str(self.root):  # no link leads to it, as mostly
+            return True
         try:
             return bool(self._real) and os.path.samefile(self.root, self._real)
         except OSError:
