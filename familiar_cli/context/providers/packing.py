@@ -325,17 +325,18 @@ def rank_pieces(pieces: Iterable[Excerpt], query: str = "") -> Ranked:
     best = max((piece.score for piece in pieces if not piece.named), default=0.0)
     best_turn = max((piece.score for piece in pieces if piece.is_turn), default=0.0)
     share_of_lines = RESTING_SHARE if best_turn > FREE_FLOOR * best else 1.0
-    shares = (share_of_lines if _rests_on_turns(piece) else 1.0 for piece in pieces)
-    ranked = [
-        (
-            piece if share == 1.0 else replace(piece, score=share * piece.score),
-            # A line of memory that fits very well says little about how well turns can fit.
-            max(best_turn, RESTING_SHARE * best) if piece.is_turn else share * best,
-        )
-        for piece, share in zip(pieces, shares, strict=True)
-        if not (piece.vague and precision.exceeds(piece.fact, piece.vague))
-    ]
-    return Ranked(sorted(ranked, key=lambda pair: _rank_piece(pair[0])), precision)
+    # A line of memory that fits very well says little about how well turns can fit.
+    of_turns = max(best_turn, RESTING_SHARE * best)
+    ranked: list[tuple[Excerpt, float]] = []
+    for piece in pieces:
+        if piece.is_turn:
+            ranked.append((piece, of_turns))
+        elif not (piece.vague and precision.exceeds(piece.fact, piece.vague)):
+            share = share_of_lines if _rests_on_turns(piece) else 1.0
+            score = share * piece.score
+            one = piece if share == 1.0 else replace(piece, score=score)
+            ranked.append((one, share * best))
+    return Ranked(sorted(ranked, key=_rank_pair), precision)
 
 
 def fill_room(
@@ -429,7 +430,7 @@ def _in_turn(
     ]
 
     def rank(pair: tuple[Excerpt, float]) -> tuple[object, ...]:
-        return quotes_first and _rests_on_turns(pair[0]), *_rank_piece(pair[0])
+        return quotes_first and _rests_on_turns(pair[0]), *_rank_pair(pair)
 
     yield from sorted(lifted, key=rank)
 
@@ -498,8 +499,9 @@ def _rests_on_turns(piece: Excerpt) -> bool:
     return bool(piece.turns or piece.vague) and not (piece.is_turn or piece.named)
 
 
-def _rank_piece(piece: Excerpt) -> tuple[bool, float, str, int]:
+def _rank_pair(pair: tuple[Excerpt, float]) -> tuple[bool, float, str, int]:
     # What is named comes first. Of two that score alike the shorter says more for its tokens.
+    piece, _ = pair
     if piece.named:
         return (False, -piece.score, piece.source, piece.start)
     length = math.log(max(len(piece.text), 4) / 4 / _USUAL_TOKENS)

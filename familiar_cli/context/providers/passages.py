@@ -451,9 +451,11 @@ def _read_facts(
 
 def _is_day(label: str, day: str, phrases: Phrases) -> bool:
     """Tell whether a label is a day, or a part of one, and nothing that anybody wrote."""
-    shown = phrases.day(date.fromisoformat(day)) if day else ""
+    if not day:
+        return False
+    shown = phrases.day(date.fromisoformat(day))
     parts = ("", *(f"{phrases.comma}{part}" for part in phrases.parts))
-    return bool(day) and label in {f"{shown}{part}" for part in parts}
+    return label in {f"{shown}{part}" for part in parts}
 
 
 def _below_title(text: str, title: str) -> str:

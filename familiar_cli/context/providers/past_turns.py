@@ -130,9 +130,9 @@ class Recaller(Struct, frozen=True):
         recollection = find(between_ms=kind.between_ms(self.zone) if is_wide else ())
         if "order" in kind.kinds and not recollection.turns:
             recollection = find()  # the time is of one of the things that the question names
-        authors = (
+        authors = [
             turn.author for one in recollection.turns for turn in (one.turn, one.before) if turn
-        )
+        ]
         labels = request.labels.joined(authors)
         somebody = request.phrases.somebody
         made = _Pieces(
@@ -161,9 +161,10 @@ class Recaller(Struct, frozen=True):
                 one = replace(one, before=None)
             if one and one.turn.content.strip():
                 session = sessions.get(one.turn.id) or session_of(one.turn, self.zone)
-                if session not in sources:
-                    sources[session] = self._source(session, request, called)
-                pieces.append(made.of(one, sources[session].key, score))
+                source = sources.get(session)
+                if source is None:
+                    source = sources[session] = self._source(session, request, called)
+                pieces.append(made.of(one, source.key, score))
         return Recall(
             tuple(pieces),
             {source.key: source for source in sources.values()},
@@ -235,14 +236,15 @@ class Recaller(Struct, frozen=True):
         channel_id, day, part = session
         channel = framed(called(channel_id))
         phrases = request.phrases
+        brief = phrases.day(day)
         where = "" if channel_id == request.channel_id else f"{phrases.comma}{channel}"
         return PieceSource(
             f"past:{channel_id}:{day}-{part}",
-            f"{phrases.day(day)}{where}",
+            f"{brief}{where}",
             phrases.said,
             origin=f"{channel}, {day}",
             place=where,
-            brief=phrases.day(day),
+            brief=brief,
             day=f"{day}-{part}",
             phrases=phrases,
         )

@@ -413,8 +413,11 @@ def _load_files(
 def _without_gap(line: _Line, text: str) -> _Line:
     """Leave out the headings of a line that stand above lines of others, who see the page less."""
     start, end = line.place
+    there = text[start:end]
+    if there == line.text:  # as mostly
+        return line
     own, size = reversed(split_lines(line.text)), 0
-    for one, other in zip(reversed(split_lines(text[start:end])), own, strict=False):
+    for one, other in zip(reversed(split_lines(there)), own, strict=False):
         if one != other:
             break
         size += len(one)
