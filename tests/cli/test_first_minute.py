@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from familiar_cli.store.search import scan
 from familiar_cli.store.search.build import EmbeddingIndex
 from familiar_cli.store.search.types import REFRESH_S
 from tests.support.cases import IS_NIGHT
@@ -39,5 +40,8 @@ def test_a_prompt_quotes_what_is_not_indexed_yet(monkeypatch) -> None:
     monkeypatch.setattr("familiar_cli.actions.talk.prompt.REFRESH_SHARE", 0.0)
     memory = live("ada") / "memory"
     (memory / "zz.md").write_text("# Zoo\n\nThe quokka sleeps in the willow.\n")
+    scans, scan_root = [], scan.scan_root
+    monkeypatch.setattr(scan, "scan_root", lambda *given: scans.append(1) or scan_root(*given))
     shown = run("ask", "Where does the quokka sleep?", "--dry-run")
     assert "The quokka sleeps in the willow." in shown.output
+    assert len(scans) == 1  # the files are listed once

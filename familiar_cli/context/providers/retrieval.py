@@ -171,13 +171,13 @@ class Retrieval:
         if not ways:
             tell(partial(Candidates, remarks=("it has no words to search for",)))
         fresh = pinned.found.fresh if pinned else RefreshResult()
-        is_behind = bool(fresh.unread)
+        is_behind = False
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)
             is_first = not number and not pinned
             options = self._options(gatherer, method, request, refresh=is_behind or is_first)
             if not is_first:  # files were indexed for as long as allowed; the rest is read directly
-                options = replace(options, refresh_s=0.0)
+                options = replace(options, refresh_s=0.0, left=fresh.left)
             try:
                 result = self.memory.finder.search(query, options)
             except EmbedderError as error:
@@ -188,7 +188,7 @@ class Retrieval:
                 return
             gatherer.add_named(result.named, self.memory.store.read_file)
             is_last = number + 1 == len(ways)
-            is_behind = is_behind or bool(result.direct)
+            is_behind = bool(result.direct) and not fresh.left
             result = replace(result, notes=(*notes_on(fresh), *result.notes))
             found = partial(self._find_candidates, result, gatherer, is_last=is_last)
             if self.memory.recall and not number:

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlite3 import OperationalError
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, NotFoundError
 from familiar_cli.base.files import (
@@ -71,7 +71,7 @@ class RefreshResult(Struct, frozen=True):
         removed: Deleted files.
         unchanged: Number of unchanged files.
         rebuilt: Why the index was rebuilt, or an empty string.
-        unread: Number of files that seem changed and were not read for lack of time.
+        left: Files that seem changed and were not read for lack of time.
         closed: Unreadable directories, and why.
     """
 
@@ -79,8 +79,13 @@ class RefreshResult(Struct, frozen=True):
     removed: tuple[str, ...] = ()
     unchanged: int = 0
     rebuilt: str = ""
-    unread: int = 0
+    left: Mapping[str, FileStamp] = field(default_factory=dict)
     closed: tuple[Omission, ...] = ()
+
+    @property
+    def unread(self) -> int:
+        """Number of files that were not read for lack of time."""
+        return len(self.left)
 
 
 class Embedded(Struct, frozen=True):
@@ -191,7 +196,7 @@ class EmbeddingIndex:
         """
         if not self.store.root.is_dir():
             return RefreshResult()
-        return self.use(lambda connection: self.refresh_by(connection, progress, within_s)[0])
+        return self.use(lambda connection: self.refresh_by(connection, progress, within_s))
 
     def touch(self, rel_paths: Iterable[str]) -> None:
         """Re-index only the files that were just changed.
@@ -329,13 +334,14 @@ class EmbeddingIndex:
         progress: Progress | None,
         within_s: float | None,
         viewer: Viewer | None = None,
-    ) -> tuple[RefreshResult, dict[str, FileStamp]]:
-        """Like `refresh`, with an open connection; return the unread files, too.
+    ) -> RefreshResult:
+        """Like `refresh`, with an open connection.
 
         A viewer of everything needs no new split.
         """
-        until_s = inf if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
+        # Only now, or a large memory on a slow machine would never be read.
+        until_s = inf if within_s is None else stopwatch_s() + within_s
         read_until_s = inf if within_s and _is_little(seen.suspects.values()) else until_s
         changed, left = [], dict(sorted(seen.suspects.items()))
         is_split = bool(seen.suspects) or viewer is None or not viewer.sees_everything
@@ -354,7 +360,7 @@ class EmbeddingIndex:
             scan.note_scan(connection, seen)
         unchanged = seen.same + len(seen.suspects) - len(changed) - len(left)
         why, new = _note_of_rebuild(connection), tuple(changed)
-        return RefreshResult(new, seen.gone, unchanged, why, len(left), seen.closed), left
+        return RefreshResult(new, seen.gone, unchanged, why, left, seen.closed)
 
     def _split(self) -> Split:
         rules = self._rules()
@@ -638,14 +644,14 @@ def find_pins(
         return Pins()
     until_s = None if within_s is None else stopwatch_s() + within_s
     try:
-        fresh, known, left = index.read(lambda c: _refresh_and_read(index, c, refresh_s))
+        fresh, known = index.read(lambda c: _refresh_and_read(index, c, refresh_s))
     except IndexUnusableError:
         return pins_in_files(index.store, within_s=within_s)
-    known |= dict.fromkeys(left, _UNKNOWN)
+    known |= dict.fromkeys(fresh.left, _UNKNOWN)
     looked, problems, unread = _look_at_pins(index.store, known, until_s)
-    if looked.keys() - left:
+    if looked.keys() - fresh.left.keys():
         with suppress(IndexUnusableError):
-            index.use(lambda c: _note_pins(c, looked, left))
+            index.use(lambda c: _note_pins(c, looked, fresh.left))
     pinned = sorted(path for path, is_one in (known | looked).items() if is_one)
     return Pins(tuple(pinned), unread, tuple(problems), fresh)
 
@@ -661,12 +667,12 @@ def pins_in_files(store: MemoryStore, *, within_s: float | None = None) -> Pins:
 
 def _refresh_and_read(
     index: EmbeddingIndex, connection: sqlite3.Connection, refresh_s: float | None
-) -> tuple[RefreshResult, dict[str, bool | None], set[str]]:
-    """Update the index; return the pins that it knows, and the files that it has not read."""
-    fresh, left = index.refresh_by(connection, None, refresh_s)
+) -> tuple[RefreshResult, dict[str, bool | None]]:
+    """Update the index; return the pins that it knows, too."""
+    fresh = index.refresh_by(connection, None, refresh_s)
     rows = connection.execute("SELECT rel_path, pinned FROM documents WHERE pinned IS NOT 0")
     known = {path: _UNKNOWN if pinned is None else True for path, pinned in rows}
-    return fresh, known, set(left)
+    return fresh, known
 
 
 def _look_at_pins(

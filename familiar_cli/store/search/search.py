@@ -113,9 +113,9 @@ def _answer_query(
     *,
     progress: Progress | None,
 ) -> SearchResult:
-    fresh, left = build.RefreshResult(), dict[str, FileStamp]()
+    fresh = build.RefreshResult(left=options.left)
     if options.refresh:
-        fresh, left = index.refresh_by(connection, progress, options.refresh_s, options.viewer)
+        fresh = index.refresh_by(connection, progress, options.refresh_s, options.viewer)
     if opened and opened.embedder and options.method != "lexical":
         index.embed_newest(connection, opened.embedder)
     # Paths and numbers of all files tell of private ones.
@@ -130,7 +130,7 @@ def _answer_query(
     answer = replace(answer, named=_named_paths(connection, options, named))
     if not fresh.unread or options.method == "dense":
         return replace(answer, unread=fresh.unread if options.viewer.is_owner else 0)
-    return _with_unindexed(index, connection, answer, options, left)
+    return _with_unindexed(index, connection, answer, options, fresh.left)
 
 
 def _with_unindexed(

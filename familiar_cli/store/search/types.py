@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from datetime import date, tzinfo
 from typing import TYPE_CHECKING, Final, Literal, Protocol, cast, get_args
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, cast, get_args
 from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.base.files import FileStamp
 from familiar_cli.base.who.visibility import PrivacyRules, Viewer, ViewerRecord
 from familiar_cli.store.search.weights import Weights
 
@@ -52,6 +53,7 @@ class SearchOptions(ViewerRecord, frozen=True):
         refresh: First index files that changed since the last search.
         refresh_s: Maximum seconds for that, and as many to search the other files directly; None
             for no limit.
+        left: Otherwise: files that the index was found to lack just now.
         judge: Called with each hit, best first, the whole text of its file, and the ranges of it
             that the viewer does not see; returns whether to accept the hit, or None to stop.
         weights: Weights of the signals; None for the measured ones.
@@ -71,6 +73,7 @@ class SearchOptions(ViewerRecord, frozen=True):
     snippet_tokens: int = 0
     refresh: bool = True
     refresh_s: float | None = REFRESH_S
+    left: Mapping[str, FileStamp] = field(default_factory=dict)
     judge: Callable[[Hit, str, Spans], bool | None] | None = None
     weights: Weights | None = None
     naming: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from familiar_cli.base import files
 from familiar_cli.base.who.visibility import OWNER, Viewer, person_scope
 from familiar_cli.store.memory.store.store import MemoryStore
-from familiar_cli.store.search import rank, rows, scan, schema
+from familiar_cli.store.search import build, rank, rows, scan, schema
 from familiar_cli.store.search.build import EmbeddingIndex
 from familiar_cli.store.search.search import search_memory
 from familiar_cli.store.search.types import SearchOptions
@@ -75,6 +75,20 @@ def test_a_few_small_files_are_read_however_busy_the_machine_is(
     for number in range(files):
         world.put(f"{number}.md", "tea " * (chars // 4))
     assert world.index.refresh(within_s=1e-9).unread == unread
+
+
+def test_the_time_to_read_files_begins_when_they_are_listed(world, monkeypatch) -> None:
+    for number in range(40):
+        world.put(f"{number}.md", "tea")
+    clock, scan_root = [0.0], scan.scan_root
+
+    def scan_slowly(*given):
+        clock[0] += 10.0
+        return scan_root(*given)
+
+    monkeypatch.setattr(scan, "scan_root", scan_slowly)
+    monkeypatch.setattr(build, "stopwatch_s", lambda: clock[0])
+    assert world.index.refresh(within_s=0.1).unread == 0
 
 
 def test_there_is_no_cap_on_the_number_of_files(world) -> None:
