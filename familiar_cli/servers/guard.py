@@ -11,8 +11,10 @@ import hmac
 import json
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from familiar_cli.base.config import serving
 from familiar_cli.base.errors import ConfigError
@@ -21,10 +23,6 @@ from familiar_cli.servers.api_errors import ApiError, respond_error, to_api_erro
 from familiar_cli.servers.limits import LARGE_BYTES, BodyPool, RequestBudget
 from familiar_cli.servers.web.drawing import refused_page
 from familiar_cli.servers.web.site import OPEN_TO_PROGRAMS, SAFE_HEADERS, add_headers
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 
 OPEN_PATHS: Final = frozenset({"/health", "/ready"})
 """What anybody may ask, since it says nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sized
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -15,13 +15,11 @@ from prometheus_client import (
     Histogram,
     generate_latest,
 )
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from familiar_cli.base.times.clock import iso, since_1970, stopwatch_s
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LOG: Final = logging.getLogger("familiar_cli.servers.chat_api")
 _LOG.addHandler(logging.NullHandler())  # without `start_log`, nothing is written

@@ -12,10 +12,11 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import uvicorn
 from msgspec import Struct, field
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from familiar_cli.actions.health.daemon import LOOK_S, Daemon
@@ -30,10 +31,6 @@ from familiar_cli.servers.familiar_pool import FamiliarPool, pages_pool
 from familiar_cli.servers.guard import Rules, host_names
 from familiar_cli.servers.web.site import Door, Site
 from familiar_cli.store.passes import as_failure, stopped_by_signals, until_stopped
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
 
 _BACKLOG: Final = 256
 _MOST_CONNECTIONS: Final = 1_000

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, to_builtins
 
@@ -36,15 +36,13 @@ from familiar_cli.imports.memory_lists import build_memories, read_day, resolve_
 from familiar_cli.store.history.attachments import DIRECTORY, picture_files, pictures_in
 from familiar_cli.store.history.marks import withdrawn_channels
 from familiar_cli.store.history.selection import TurnFilter, select_turns
+from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.layout import is_hidden, is_page, is_synced, scope_of_path
 from familiar_cli.store.memory.pages.facts import ended_on, heading_of
 from familiar_cli.store.memory.pages.items import bullet_items
 from familiar_cli.store.memory.pages.lines import normal_line, number_spans, readable_text
 from familiar_cli.store.memory.pages.visible_lines import visible_in
-
-if TYPE_CHECKING:
-    from familiar_cli.store.history.store import HistoryStore
 
 _README: Final = "README.md"
 _LOREBOOKS_DIR: Final = "lorebooks"

@@ -11,11 +11,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.history import InMemoryHistory
@@ -32,9 +33,6 @@ from rich.cells import cell_len, set_cell_size
 from familiar_cli.base.files import ON_WINDOWS
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.cli.terminal.reply import PROMPT, ctrl_c_interrupts, prompt_stream
-
-if TYPE_CHECKING:
-    from prompt_toolkit.document import Document
 
 _LOOKS_EVERY_S: Final = 0.2
 _LATE_CTRL_C_S: Final = 1.5  # for so long after a reply, Ctrl-C was probably meant for the reply

@@ -15,21 +15,19 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import Any, Final, Self, cast
 
 from mcp import types
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from msgspec.structs import replace
+from starlette.types import Message, Receive, Scope, Send
 
 from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.familiar_pool import FamiliarPool
 from familiar_cli.servers.mcp.server import SESSION, MemoryServer, ServerOptions
 from familiar_cli.store.passes import stopped_by_signals, until_stopped
-
-if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
 
 _STDIN: Final = 0
 _LISTEN: Final = "subscriptions/listen"  # is never answered

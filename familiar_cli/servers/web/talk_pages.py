@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from familiar_cli.actions.memory.due_work import begin_due_work, make_way
 from familiar_cli.actions.memory.past import learned_from, undo
@@ -31,8 +33,10 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.context.trace import Trace, read_trace
 from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said, Spoken
+from familiar_cli.familiar import Familiar
 from familiar_cli.imports.export_card import card_picture
 from familiar_cli.llm.slots import check_on_disk, check_usable
+from familiar_cli.llm.types import ChatModel
 from familiar_cli.pages.stream import Styler, shown_runs, spoken_runs
 from familiar_cli.servers import connection
 from familiar_cli.servers.web import asking
@@ -40,13 +44,6 @@ from familiar_cli.servers.web.conversations import MAIN, list_conversations, tit
 from familiar_cli.servers.web.setup_pages import missing_model, spare_model
 from familiar_cli.store.history import attachments
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
-
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.llm.types import ChatModel
 
 T = TypeVar("T")
 
