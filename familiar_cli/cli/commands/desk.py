@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from familiar_cli.actions.memory.desk import mark_todo, read_todos
 from familiar_cli.base.errors import UsageError
-from familiar_cli.base.times.clock import to_zone
+from familiar_cli.base.times.clock import iso, now, to_zone
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands._options import AnyTime, Closed, DryRun, When
 from familiar_cli.pages.emit import exact
@@ -342,7 +342,6 @@ def add_scheduled(
         name (ID): Id of the job; default: made from TEXT.
     """
     from familiar_cli.actions.health.job_schedule import Job, add_job
-    from familiar_cli.base.times.clock import iso, now
 
     job = Job(name, when, iso(now()), say, run, channel, missed)
     with base.familiar_of(ctx) as familiar:

@@ -18,7 +18,7 @@ from familiar_cli.base.text import typed
 from familiar_cli.cli.commands._base import App, globals_of, home_of, output, run_async
 from familiar_cli.familiar import Familiar
 from familiar_cli.llm.slots import PRESETS, check_usable
-from familiar_cli.pages.emit import Output
+from familiar_cli.pages.emit import Output, is_terminal
 
 if TYPE_CHECKING:
     from familiar_cli.actions.health.start import ServedModel
@@ -110,7 +110,7 @@ class _Wizard(Struct):
             else:
                 self.out.note(f"Continuing with {self.familiar_id}; --card makes another familiar.")
                 return
-        if not (card or template or self._asks):
+        if not (card or template or is_terminal()):
             raise UsageError(
                 "A card is required, but there is no terminal to ask for it",
                 hint="Add `--card FILE`, `--card DIR` (SillyTavern's folder) or "
@@ -170,9 +170,9 @@ class _Wizard(Struct):
             self._set_model(preset or ("custom" if url else ""), url or "", model or "")
         elif self._has_model():
             self.out.note("A model is set already: `familiar model test` tries it.")
-        elif self._asks or not self._is_hosted():
+        elif is_terminal() or not self._is_hosted():
             self._look_for_model()
-        self._check_model(may_download=self._asks or preset == "local")
+        self._check_model(may_download=is_terminal() or preset == "local")
 
     def _has_model(self) -> bool:
         with self._open() as familiar:
@@ -196,7 +196,7 @@ class _Wizard(Struct):
         words = [f"{one.server}: {one.model}" for one in models]
         if not models:
             self.out.note("None of them responds.")
-        if not self._asks:
+        if not is_terminal():
             if models:
                 self._set_served(models[0])
             else:
@@ -275,7 +275,7 @@ class _Wizard(Struct):
 
         with self._open() as familiar:
             slot = familiar.models.slot()
-        if not PRESETS[slot.preset].key_needed or slot.api_key or not self._asks:
+        if not PRESETS[slot.preset].key_needed or slot.api_key or not is_terminal():
             return
         while True:
             key = ask_hidden(f"Key ({slot.api_key_env}; it is not shown)")
@@ -321,7 +321,7 @@ class _Wizard(Struct):
         if name is None:
             with self._open() as familiar:
                 known = familiar.me().name
-            if known or not self._asks:
+            if known or not is_terminal():
                 return
             name = ask_line("What is your name? (Enter: none)", "")
         if name.strip():
@@ -331,7 +331,7 @@ class _Wizard(Struct):
         """Ask a new familiar's owner for chats and memories with another companion or assistant."""
         from familiar_cli.cli.terminal.prompts import ask_line
 
-        if not (self.is_new and self._asks):
+        if not (self.is_new and is_terminal()):
             return
         self.out.note(
             "Have you been using another companion or assistant? Chats and memories of "
@@ -354,7 +354,7 @@ class _Wizard(Struct):
 
         with self._open() as familiar:
             target = familiar.config.embedding.model
-            if familiar.finder.embedder.embedder or target != "auto" or not self._asks:
+            if familiar.finder.embedder.embedder or target != "auto" or not is_terminal():
                 return
         self.out.note(
             "So far, memories are found only by their words. A small model (23 MB, runs here) also "
@@ -376,7 +376,7 @@ class _Wizard(Struct):
                 reply = json.loads(self._do("ask", say, "--json"))["data"]
             else:
                 self._do("ask", say, shown=True)
-        elif self._asks and not self.out.as_json:
+        elif is_terminal() and not self.out.as_json:
             self._do("chat", shown=True)
             return
         else:
@@ -384,17 +384,11 @@ class _Wizard(Struct):
         data = {"familiar": self.familiar_id, "commands": self.done, "reply": reply.get("reply")}
         self.out.answer(data, None)
 
-    @property
-    def _asks(self) -> bool:
-        from familiar_cli.pages.emit import is_terminal
-
-        return is_terminal()
-
     def _choose(self, question: str, words: Sequence[str], values: Sequence[Any]) -> Any:  # noqa: ANN401
         """Ask for a choice; take the first one if it is the only one, or if nobody can be asked."""
         from familiar_cli.cli.terminal.prompts import ask_number
 
-        if len(words) == 1 or not self._asks:
+        if len(words) == 1 or not is_terminal():
             return values[0]
         return values[int(ask_number(question, words))]
 

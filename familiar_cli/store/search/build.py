@@ -266,14 +266,12 @@ class EmbeddingIndex:
         finally:
             _CORES.release()
 
-    def build_if_stale(
-        self, embedder: Embedder | None = None, progress: Progress | None = None
-    ) -> Built:
+    def build_if_stale(self, embedder: Embedder | None = None) -> Built:
         """Update the index: words always, vectors if there is an `embedder`."""
-        refreshed = self.refresh(progress)
+        refreshed = self.refresh()
         if embedder is None:
             return Built(refreshed, Embedded(waiting=self._waiting()))
-        return Built(refreshed, self.embed_waiting(embedder, progress=progress))
+        return Built(refreshed, self.embed_waiting(embedder))
 
     def status(self) -> IndexStatus:
         """Return the state of the index without changing anything."""
@@ -660,7 +658,7 @@ def pins_in_files(store: MemoryStore, *, within_s: float | None = None) -> Pins:
     """Find the pinned files by reading the beginning of each; creates no index."""
     until_s = None if within_s is None else stopwatch_s() + within_s
     paths = (file.rel_path for file in store.walk().files if not file.is_dir)
-    unknown = dict.fromkeys((path for path in paths if _is_text(path)), _UNKNOWN)
+    unknown = dict.fromkeys((path for path in paths if is_page(path)), _UNKNOWN)
     looked, problems, unread = _look_at_pins(store, unknown, until_s)
     return Pins(tuple(path for path in looked if looked[path]), unread, tuple(problems))
 
@@ -715,7 +713,3 @@ def _note_pins(
         connection.executemany(
             "UPDATE documents SET pinned = ? WHERE rel_path = ? AND pinned IS NULL", matches
         )
-
-
-def _is_text(rel_path: str) -> bool:
-    return is_page(rel_path)

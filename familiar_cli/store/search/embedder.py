@@ -728,10 +728,7 @@ def _beyond_catalog(name: str, directory: Path, prefixes: tuple[str, str]) -> Em
         return EmbedderChoice(None, str(error), error.hint or "")
 
 
-@cache
-def _cached_embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
-    """Return this process's only embedder for these files."""
-    return OnnxEmbedder(spec, directory)
+_cached_embedder = cache(OnnxEmbedder)  # this process's only one for some files
 
 
 def _split_parts(encoder: Encoder, text: str) -> list[str]:

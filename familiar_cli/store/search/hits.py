@@ -620,9 +620,7 @@ def _cut_page(text: str, rel_path: str) -> Cut:
     return cut_text(text, rel_path)
 
 
-@lru_cache(maxsize=256)
-def _fold_text(text: str) -> str:
-    return fold_word(text)
+_fold_text = lru_cache(maxsize=256)(fold_word)
 
 
 class _FoundFile(Struct, frozen=True):
