@@ -284,10 +284,10 @@ TABLE: Final = [
     f"{_HERE}agnai chat lorebook card",
     f"{_HERE}risu chat lorebook memories",
     f"{_HERE}kobold chat lorebook",
-    f"{_HERE}open_webui chat",
-    f"{_HERE}librechat chat",
-    f"{_HERE}sharegpt chat",
-    f"{_HERE}openai_messages chat",
+    f"{_HERE}model_clients:OPEN_WEBUI chat",
+    f"{_HERE}model_clients:LIBRECHAT chat",
+    f"{_HERE}model_clients:SHAREGPT chat",
+    f"{_HERE}model_clients:OPENAI chat",
     f"{_HERE}plain chat",
     f"{_HERE}legacy_history chat",
     f"{_HERE}mem0 memories",
@@ -306,7 +306,7 @@ TABLE: Final = [
     f"{_HERE}site_card card",
     f"{_HERE}unread settings",
 ]
-"""Each format's module, whose `FORMAT` is the format, and the forms that it can hold.
+"""Each format's module, whose `FORMAT` or named value is the format, and the forms it can hold.
 
 The order decides between equals. The most common come first, as no more are loaded once one is
 certain; those that cannot hold a form are not loaded for it.
@@ -314,17 +314,18 @@ certain; those that cannot hold a form are not loaded for it.
 
 
 @cache
-def _load_module(module: str) -> Format:
-    format_: Format = import_module(module).FORMAT
+def _load_place(place: str) -> Format:
+    module, _, name = place.partition(":")
+    format_: Format = getattr(import_module(module), name or "FORMAT")
     return format_
 
 
 def load_formats(form: Form | None = None) -> Iterator[Format]:
     """Yield the formats, or those that can hold a form, in the order of the table."""
     for row in TABLE:
-        module, *forms = row.split()
+        place, *forms = row.split()
         if form is None or not forms or form in forms:
-            format_ = _load_module(module)
+            format_ = _load_place(place)
             if form is None or form in format_.forms:
                 yield format_
 

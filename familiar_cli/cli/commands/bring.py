@@ -16,7 +16,7 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.text import counted
 from familiar_cli.cli.commands import _options
 from familiar_cli.cli.commands._base import App, familiar_of, globals_of, home_of, output
-from familiar_cli.pages.emit import Output, exact_lines, is_terminal
+from familiar_cli.pages.emit import Output, exact_lines
 
 if TYPE_CHECKING:
     from familiar_cli.actions.bring.import_files import FileImporter, ImportItem
@@ -195,6 +195,8 @@ def _import_item(out: Output, importer: FileImporter, item: ImportItem) -> None:
 
 
 def _can_ask(out: Output) -> bool:
+    from familiar_cli.pages.emit import is_terminal
+
     return is_terminal() and not out.as_json
 
 

@@ -18,7 +18,7 @@ from familiar_cli.base.text import typed
 from familiar_cli.cli.commands._base import App, globals_of, home_of, output, run_async
 from familiar_cli.familiar import Familiar
 from familiar_cli.llm.slots import PRESETS, check_usable
-from familiar_cli.pages.emit import Output, is_terminal
+from familiar_cli.pages import emit
 
 if TYPE_CHECKING:
     from familiar_cli.actions.health.start import ServedModel
@@ -92,7 +92,7 @@ class _Wizard(Struct):
     """
 
     ctx: typer.Context
-    out: Output
+    out: emit.Output
     home: Path
     familiar_id: str = ""
     is_new: bool = False
@@ -110,7 +110,7 @@ class _Wizard(Struct):
             else:
                 self.out.note(f"Continuing with {self.familiar_id}; --card makes another familiar.")
                 return
-        if not (card or template or is_terminal()):
+        if not (card or template or emit.is_terminal()):
             raise UsageError(
                 "A card is required, but there is no terminal to ask for it",
                 hint="Add `--card FILE`, `--card DIR` (SillyTavern's folder) or "
@@ -170,9 +170,9 @@ class _Wizard(Struct):
             self._set_model(preset or ("custom" if url else ""), url or "", model or "")
         elif self._has_model():
             self.out.note("A model is set already: `familiar model test` tries it.")
-        elif is_terminal() or not self._is_hosted():
+        elif emit.is_terminal() or not self._is_hosted():
             self._look_for_model()
-        self._check_model(may_download=is_terminal() or preset == "local")
+        self._check_model(may_download=emit.is_terminal() or preset == "local")
 
     def _has_model(self) -> bool:
         with self._open() as familiar:
@@ -196,7 +196,7 @@ class _Wizard(Struct):
         words = [f"{one.server}: {one.model}" for one in models]
         if not models:
             self.out.note("None of them responds.")
-        if not is_terminal():
+        if not emit.is_terminal():
             if models:
                 self._set_served(models[0])
             else:
@@ -275,7 +275,7 @@ class _Wizard(Struct):
 
         with self._open() as familiar:
             slot = familiar.models.slot()
-        if not PRESETS[slot.preset].key_needed or slot.api_key or not is_terminal():
+        if not PRESETS[slot.preset].key_needed or slot.api_key or not emit.is_terminal():
             return
         while True:
             key = ask_hidden(f"Key ({slot.api_key_env}; it is not shown)")
@@ -321,7 +321,7 @@ class _Wizard(Struct):
         if name is None:
             with self._open() as familiar:
                 known = familiar.me().name
-            if known or not is_terminal():
+            if known or not emit.is_terminal():
                 return
             name = ask_line("What is your name? (Enter: none)", "")
         if name.strip():
@@ -331,7 +331,7 @@ class _Wizard(Struct):
         """Ask a new familiar's owner for chats and memories with another companion or assistant."""
         from familiar_cli.cli.terminal.prompts import ask_line
 
-        if not (self.is_new and is_terminal()):
+        if not (self.is_new and emit.is_terminal()):
             return
         self.out.note(
             "Have you been using another companion or assistant? Chats and memories of "
@@ -354,7 +354,7 @@ class _Wizard(Struct):
 
         with self._open() as familiar:
             target = familiar.config.embedding.model
-            if familiar.finder.embedder.embedder or target != "auto" or not is_terminal():
+            if familiar.finder.embedder.embedder or target != "auto" or not emit.is_terminal():
                 return
         self.out.note(
             "So far, memories are found only by their words. A small model (23 MB, runs here) also "
@@ -376,7 +376,7 @@ class _Wizard(Struct):
                 reply = json.loads(self._do("ask", say, "--json"))["data"]
             else:
                 self._do("ask", say, shown=True)
-        elif is_terminal() and not self.out.as_json:
+        elif emit.is_terminal() and not self.out.as_json:
             self._do("chat", shown=True)
             return
         else:
@@ -388,7 +388,7 @@ class _Wizard(Struct):
         """Ask for a choice; take the first one if it is the only one, or if nobody can be asked."""
         from familiar_cli.cli.terminal.prompts import ask_number
 
-        if len(words) == 1 or not is_terminal():
+        if len(words) == 1 or not emit.is_terminal():
             return values[0]
         return values[int(ask_number(question, words))]
 
