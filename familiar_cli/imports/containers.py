@@ -143,17 +143,13 @@ def _check_archive(archive: zipfile.ZipFile, origin: str) -> None:
             f"{origin!r} unpacks to more than {MAX_TOTAL_BYTES // MIB} MiB; it was not unpacked"
         )
     for info in infos:
-        if _leaves_archive(info.orig_filename):
+        path = PurePosixPath(info.orig_filename.replace("\\", "/"))
+        drive = info.orig_filename[1:2] == ":"
+        if path.is_absolute() or ".." in path.parts or drive or "\0" in info.orig_filename:
             raise BadInputError(
                 f"{origin!r} contains a path that leads outside: {info.filename!r}",
                 hint="It may want to overwrite your files; do not unpack it.",
             )
-
-
-def _leaves_archive(name: str) -> bool:
-    path = PurePosixPath(name.replace("\\", "/"))
-    drive = name[1:2] == ":"
-    return path.is_absolute() or ".." in path.parts or drive or "\0" in name
 
 
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"

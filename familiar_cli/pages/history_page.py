@@ -162,6 +162,8 @@ def stats_page(statistics: Statistics, labels: Labels, zone: tzinfo | None) -> P
     labels = labels.joined(a.author for a in statistics.authors)
     name = labels.familiar
     authors = [(labels.of(a.author) if a.author else name, a.turns) for a in statistics.authors]
+    first = min(channel.first_at for channel in statistics.channels)
+    last = max(channel.last_at for channel in statistics.channels)
     return Stack(
         plain(f"{statistics.turns:,} turns, about {statistics.tokens:,} tokens", "bold"),
         *_bar_chart("by channel", [(c.channel, c.turns) for c in statistics.channels[:_MOST]]),
@@ -170,7 +172,7 @@ def stats_page(statistics: Statistics, labels: Labels, zone: tzinfo | None) -> P
         *_more_rows(authors, "people"),
         *_bar_chart("by month", [(m.month, m.turns) for m in statistics.months[-_MOST:]]),
         *_more_rows(statistics.months, "months before"),
-        plain(_span_line(statistics, zone), "dim"),
+        plain(f"from {_day_words(first, zone)} to {_day_words(last, zone)}", "dim"),
     )
 
 
@@ -231,12 +233,6 @@ def _more_rows(rows: Sequence[object], what: str) -> list[PagePart]:
     """Render a line for omitted rows, if there are any."""
     left = len(rows) - _MOST
     return [plain(f"  and {left:,} more {what}; --json has all", "dim")] if left > 0 else []
-
-
-def _span_line(statistics: Statistics, zone: tzinfo | None) -> str:
-    first = min(channel.first_at for channel in statistics.channels)
-    last = max(channel.last_at for channel in statistics.channels)
-    return f"from {_day_words(first, zone)} to {_day_words(last, zone)}"
 
 
 def _passage_page(

@@ -162,7 +162,9 @@ def _choose_reply(chat: Conversation, argument: str) -> None:
     channel_id = chat.said.channel_id
     _check_on_record(chat, "/choose")
     if argument:
-        reply = change_turns.choose_reply(chat.familiar, channel_id, _parse_number(argument))
+        if not argument.isdecimal():
+            raise UsageError(f"{argument!r} is not a number; nothing was changed")
+        reply = change_turns.choose_reply(chat.familiar, channel_id, int(argument))
         chat.show(reply.content)
         return
     found = change_turns.alternatives(chat.familiar, channel_id)
@@ -310,12 +312,6 @@ def _recalled_paths(chat: Conversation) -> Iterable[str]:
 
 def _show_context(chat: Conversation, _: str) -> None:
     chat.show_page(context_page(chat.last_trace(), chat.familiar.zone))
-
-
-def _parse_number(argument: str) -> int:
-    if not argument.isdecimal():
-        raise UsageError(f"{argument!r} is not a number; nothing was changed")
-    return int(argument)
 
 
 def _check_on_record(chat: Conversation, name: str) -> None:

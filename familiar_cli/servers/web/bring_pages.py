@@ -51,7 +51,9 @@ def take_file(request: PageRequest) -> PageView | Redirect:
     is_preview = request.sent("do") != "import"
     items, question = _import(request, path, dry_run=is_preview)
     problems = [_sentence(item.error) for item in items if item.error]
-    words = _words_of(items, dry_run=is_preview)
+    from familiar_cli.pages.bring_pages import import_page
+
+    words = "\n".join(import_page(items, dry_run=is_preview).lines("utf-8"))
     if is_preview or question or not any(item.done for item in items):
         place: dict[str, Any] = {"token": path.parent.name, "name": path.name}
         shown: dict[str, Any] = {"preview": words, "problems": problems, "question": question}
@@ -133,13 +135,6 @@ def _options(request: PageRequest, *, dry_run: bool) -> FileImportOptions:
         for value in filter(None, map(str.strip, request.form.get(name, ()))):
             options = options.answered(f"--{name}", value)
     return options
-
-
-def _words_of(items: list[ImportItem], *, dry_run: bool) -> str:
-    """Render the report that `familiar import` prints about these files."""
-    from familiar_cli.pages.bring_pages import import_page
-
-    return "\n".join(import_page(items, dry_run=dry_run).lines("utf-8"))
 
 
 def _sentence(error: FamiliarError) -> str:

@@ -576,7 +576,8 @@ def _rearrange_turns(
     start = min(starts, default=0)
     before = _turns_after(connection, start, new[0] if new else _LAST)
     parents = _previous_turns(connection, before) | {i: follows[i] for i in new}
-    root = _turn_at(connection, start)
+    value = connection.execute(f"{_MOVED} AND place = ?", (start,)).fetchone()
+    root = int(value[0]) if value else start
     names = turn_names(connection, own, parents)
     order = _in_order(root, parents, names, sorted(before, key=before.__getitem__))
     places = sorted([*before.values(), *new])
@@ -591,12 +592,6 @@ def _turns_after(connection: sqlite3.Connection, start: int, end: int) -> dict[i
     at_home = connection.execute(sql, (start, end)).fetchall()
     sql = _MOVED.replace("turn_id", "turn_id, place", 1) + " AND place > ? AND turn_id < ?"
     return dict([*at_home, *connection.execute(sql, (start, end))])
-
-
-def _turn_at(connection: sqlite3.Connection, place: int) -> int:
-    """Return the turn at a place; 0 for place 0."""
-    value = connection.execute(f"{_MOVED} AND place = ?", (place,)).fetchone()
-    return int(value[0]) if value else place
 
 
 def _previous_turns(connection: sqlite3.Connection, before: Mapping[int, int]) -> dict[int, int]:

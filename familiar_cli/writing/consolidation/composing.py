@@ -48,13 +48,6 @@ from familiar_cli.writing.consolidation.periods import (
 T = TypeVar("T")
 
 
-def best_sources(sources: Iterable[tuple[T, EvidenceText]], text: str) -> list[T]:
-    """Return the sources that share the most words with `text`; possibly none."""
-    shares = [(thing, source.share(text)) for thing, source in sources]
-    most = max([SAID_SHARE, *(share for _, share in shares)])
-    return [thing for thing, share in shares if share >= most]
-
-
 MOST_LINE_CHARS: Final = 600
 MOST_SUMMARY_CHARS: Final = 4_000
 _SHOWN_CHARS: Final = 200
@@ -183,7 +176,9 @@ def _in_words_of(plan: DraftedSummary, items: Sequence[SourceItem]) -> DraftedSu
     matches = [(item.rests_on, EvidenceText(item.text)) for item in items]
     points = []
     for point in plan.points:
-        having = best_sources(matches, point.text)
+        shares = [(thing, source.share(point.text)) for thing, source in matches]
+        most = max([SAID_SHARE, *(share for _, share in shares)])
+        having = [thing for thing, share in shares if share >= most]
         named = [on for on in having if set(on) & set(point.sources)]
         labels = dict.fromkeys(label for on in named or having for label in on)
         points.append(replace(point, sources=tuple(labels)))

@@ -254,7 +254,8 @@ class PeriodStates(Struct):
         fresh = [f.rel_path for f in sessions if f.digest not in self._taken_in(day, f.rel_path)]
         if own is None or own.sources is None:
             return ("due", "") if fresh else ("made", "")
-        changed = self._changed_of_own(own, sessions)
+        now = {file.rel_path: file.digest for file in sessions}
+        changed = sorted(path for path, was in (own.sources or {}).items() if now.get(path) != was)
         return ("stale", _what_changed(changed or fresh)) if fresh or changed else ("made", "")
 
     def _was_emptied(self, day: Period, own: LibraryFile) -> bool:
@@ -269,11 +270,6 @@ class PeriodStates(Struct):
             if any(f.rel_path == path for f in self.library.sessions.get(there, ())):
                 return True
         return False
-
-    def _changed_of_own(self, own: LibraryFile, sessions: Sequence[LibraryFile]) -> list[str]:
-        """Return the sessions that this instance used and that have changed."""
-        now = {file.rel_path: file.digest for file in sessions}
-        return sorted(path for path, was in (own.sources or {}).items() if now.get(path) != was)
 
     def mine(self, day: Period) -> tuple[LibraryFile, ...]:
         """Return the sessions for this instance: its own, and unclaimed ones."""

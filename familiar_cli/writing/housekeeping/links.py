@@ -17,7 +17,7 @@ from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.fts import content_words, is_unspaced
 from familiar_cli.store.memory.layout import NOTES, RELATION_KINDS, SUFFIXES, TOPICS_DIR
 from familiar_cli.store.memory.pages.lines import citations_in, citing
-from familiar_cli.store.memory.pages.links import LinkPlace, link_places, title_of, way_to
+from familiar_cli.store.memory.pages.links import link_places, title_of, way_to
 from familiar_cli.store.memory.pages.relations import (
     Kinds,
     NameFinder,
@@ -79,7 +79,8 @@ def _broken_links(
     for place in note.links:
         written = note.text[place.start : place.end]
         if not corpus.names.has(place.target) and not _is_address(written):
-            target = _moved_to(place, named)
+            items = named.get(fold(posixpath.basename(place.target)), [])
+            target = items[0] if len(items) == 1 else None
             mend = _new_link(note.rel_path, target, written) if target else ""
             yield _Broken(place.target, place.start, place.end, mend)
 
@@ -119,12 +120,6 @@ def _lines_of(text: str, broken: list[_Broken]) -> Iterator[int]:
 def _is_address(link: str) -> bool:
     found = _ADDRESS.match(link)
     return found is not None and not found[0].lower().endswith(_FILES)
-
-
-def _moved_to(place: LinkPlace, named: dict[str, list[str]]) -> str | None:
-    """Return the only file with the name of the missing file, or None."""
-    items = named.get(fold(posixpath.basename(place.target)), [])
-    return items[0] if len(items) == 1 else None
 
 
 def _new_link(source: str, target: str, text: str) -> str:

@@ -368,7 +368,11 @@ def _check_line(
     line = _link_relation(_date_line(line, operation, grounds), operation, grounds)
     is_limit = _is_limit(line.text, operation, grounds)
     if operation.op not in REWRITES and not (is_limit and _is_due(line, operation, grounds)):
-        _not_there_already(line, operation, grounds, before)
+        said = normal_line(line.text)
+        if said in grounds.lines_of(operation.rel_path) or said in {
+            normal_line(k.text) for k in before
+        }:
+            raise _RefusedError("duplicate", "the file already says so")
     line = _attribute_line(line, operation, grounds)
     line = _date_limit(line, grounds) if is_limit else line
     return replace(line, text=grounds.lore_rail.link(line.text, operation.rel_path))
@@ -486,16 +490,6 @@ _RULES: Final[tuple[Callable[[ProposedLine, Operation, Grounds], None], ...]] = 
     _not_recalled,
     _rewritten_from_something,
 )
-
-
-def _not_there_already(
-    line: ProposedLine, operation: Operation, grounds: Grounds, before: Sequence[ProposedLine]
-) -> None:
-    said = normal_line(line.text)
-    if said in grounds.lines_of(operation.rel_path) or said in {
-        normal_line(k.text) for k in before
-    }:
-        raise _RefusedError("duplicate", "the file already says so")
 
 
 def _attribute_line(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:

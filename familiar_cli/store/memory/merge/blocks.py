@@ -408,7 +408,8 @@ class _Parser:
         if last in {"item", "text"} and not self._gap and not is_whole:
             self._add(text)
             return
-        self._leave_items(_indent_of(text))
+        bare = text.lstrip(" \t")
+        self._leave_items(len(text[: len(text) - len(bare)].expandtabs(_TAB_CHARS)))
         self._begin(MergeBlock("whole" if is_whole else "text", [text]), self._holder())
 
     def _leave_items(self, indent: int) -> None:
@@ -424,11 +425,6 @@ def _parse_item(text: str) -> tuple[int, int] | None:
     """Return the columns before an item's bullet and the offset of its text, or None."""
     item = bullet(text)
     return (len(item.indent.expandtabs(_TAB_CHARS)), item.words_at) if item else None
-
-
-def _indent_of(text: str) -> int:
-    bare = text.lstrip(" \t")
-    return len(text[: len(text) - len(bare)].expandtabs(_TAB_CHARS))
 
 
 _FROM_LINES: Final = 500
