@@ -1,9 +1,11 @@
-"""Notes of basic-memory: observations and relations, one note or a directory of them."""
+"""Memories in directories of notes: of basic-memory, and of daily notes as Obsidian keeps them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
+from pathlib import PurePosixPath
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,7 +24,7 @@ _STRUCTURE: Final = re.compile(
 _SAMPLE: Final = 20  # most notes to examine
 
 
-def _is_notes(source: ForeignFile) -> bool:
+def _is_basic_memory(source: ForeignFile) -> bool:
     """Tell whether a note, or most notes of a directory, are basic-memory's.
 
     Published vaults and blogs have permalinks, too, but no observations.
@@ -32,7 +34,7 @@ def _is_notes(source: ForeignFile) -> bool:
     return len(linked) * 2 > len(notes) and any(map(_STRUCTURE.search, linked))
 
 
-def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
+def _read_basic_memory(source: ForeignFile) -> Iterator[ForeignMemory]:
     for name, text in memory_lists.notes_in(source):
         title = str_or_empty(value_of(text, "title")) or name.rpartition("/")[2].removesuffix(".md")
         stated = (memory_lists.read_day(value_of(text, key)) for key in ("date", "created"))
@@ -52,6 +54,34 @@ def _words(text: str, title: str) -> str:
     return f"{title} {kind} {relation[3]}{relation[4]}"
 
 
-FORMAT: Final = memory_lists.memories_format(
-    "basic-memory", "notes of basic-memory", _is_notes, _read, notes=memory_lists.other_files
+def _day_of(name: str) -> date | None:
+    stem = PurePosixPath(name).stem
+    return memory_lists.read_day(stem) if stem[:4].isdigit() else None
+
+
+def _is_journal(source: ForeignFile) -> bool:
+    names = memory_lists.note_paths(source) if source.shape == "directory" else []
+    return bool(names) and all(map(_day_of, names))
+
+
+def _read_journal(source: ForeignFile) -> Iterator[ForeignMemory]:
+    for name, text in memory_lists.notes_in(source):
+        if day := _day_of(name):
+            yield from memory_lists.read_note(name, text, f"Journal {day:%Y-%m}", day)
+
+
+BASIC_MEMORY: Final = memory_lists.memories_format(
+    "basic-memory",
+    "notes of basic-memory",
+    _is_basic_memory,
+    _read_basic_memory,
+    notes=memory_lists.other_files,
+)
+DAILY_NOTES: Final = memory_lists.memories_format(
+    "daily-notes",
+    "daily notes",
+    _is_journal,
+    _read_journal,
+    of="daily notes",
+    notes=memory_lists.other_files,
 )
