@@ -16,10 +16,10 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands import _options as options
 from familiar_cli.cli.commands.talk import reply_to
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.layout import TOPICS_DIR
 
 if TYPE_CHECKING:
-    from familiar_cli.familiar import Familiar
     from familiar_cli.imports.cards import Card
     from familiar_cli.imports.personas import PersonaCard
     from familiar_cli.pages.emit import Output
@@ -94,7 +94,6 @@ def _begin(
     from familiar_cli.actions.share.sync import begin
     from familiar_cli.actions.share.sync_decisions import remotes_of
     from familiar_cli.cli.commands.sync import ask_secret
-    from familiar_cli.familiar import Familiar
     from familiar_cli.pages.emit import is_terminal
     from familiar_cli.pages.progress import show_messages
 
@@ -139,7 +138,6 @@ def _begin(
 def _make_card(
     ctx: typer.Context, card: Card, wanted: str | None, *, overwrite: bool, dry_run: bool
 ) -> None:
-    from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_familiar
     from familiar_cli.pages.bring_pages import report_page
 
@@ -172,7 +170,6 @@ def _make_personas(
     dry_run: bool,
 ) -> None:
     """Create a familiar from each persona; a failure does not stop the others."""
-    from familiar_cli.familiar import Familiar
     from familiar_cli.imports.personas import create_from_persona
     from familiar_cli.pages.bring_pages import report_page
 
@@ -211,7 +208,6 @@ def _make_personas(
 def adopt_jobs(home: Path, familiar_id: str) -> list[str]:
     """Add a persona's jobs to the familiar's; return notices for the person."""
     from familiar_cli.actions.health.job_schedule import adopt_crons
-    from familiar_cli.familiar import Familiar
 
     try:
         with Familiar.load_from_disk(home, familiar_id) as familiar:
@@ -305,7 +301,7 @@ def demo(
     out = base.output(ctx)
     with _home(keep) as home:
         data = _familiar(out, home)
-        with base.with_models(_load(home)) as familiar:
+        with base.with_models(Familiar.load_from_disk(home, "yuzu")) as familiar:
             why_not = "you asked for a dry run" if dry_run else _get_model(out, familiar)
             data |= _talk(out, familiar) if not why_not else _only_assemble(out, familiar, why_not)
         _farewell(out, home, kept=keep is not None)
@@ -335,7 +331,6 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
 
     from familiar_cli.base.config.edit import set_values
     from familiar_cli.base.config.home import FamiliarPaths
-    from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_familiar
     from familiar_cli.imports.import_lorebook import import_lorebook
     from familiar_cli.imports.reading import load_book, read_card
@@ -346,7 +341,7 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
     report = create_familiar(home, card, lambda paths: Familiar(paths).memory)
     set_values(FamiliarPaths(home / report.id).config, {"llm.temperature": "0"})  # no luck needed
     _show(out, f"1. A character card becomes Markdown  ({CARD})", files_page(report.written))
-    with _load(home) as familiar:
+    with Familiar.load_from_disk(home, "yuzu") as familiar:
         book = load_book(shipped.joinpath(LOREBOOK).read_bytes(), origin=LOREBOOK)
         lore = import_lorebook(familiar.memory, book)
         with familiar.memory.transaction("demo", "a memory to find") as staged:
@@ -360,12 +355,6 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
     )
     _show(out, NOTE_TEXT, bold=False)
     return {"familiar": report.id, "written": (*report.written, *lore.written, NOTE)}
-
-
-def _load(home: Path) -> Familiar:
-    from familiar_cli.familiar import Familiar
-
-    return Familiar.load_from_disk(home, "yuzu")
 
 
 def _get_model(out: Output, familiar: Familiar) -> str:

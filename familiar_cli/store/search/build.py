@@ -266,12 +266,14 @@ class EmbeddingIndex:
         finally:
             _CORES.release()
 
-    def build_if_stale(self, embedder: Embedder | None = None) -> Built:
+    def build_if_stale(
+        self, embedder: Embedder | None = None, progress: Progress | None = None
+    ) -> Built:
         """Update the index: words always, vectors if there is an `embedder`."""
-        refreshed = self.refresh()
+        refreshed = self.refresh(progress)
         if embedder is None:
             return Built(refreshed, Embedded(waiting=self._waiting()))
-        return Built(refreshed, self.embed_waiting(embedder))
+        return Built(refreshed, self.embed_waiting(embedder, progress=progress))
 
     def status(self) -> IndexStatus:
         """Return the state of the index without changing anything."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -23,10 +23,12 @@ from familiar_cli.base.times.clock import check_work_limit, stopwatch_s
 from familiar_cli.llm import wire
 from familiar_cli.llm.client import wait_before_retry_s
 from familiar_cli.llm.reply import parse_object
-from familiar_cli.llm.slots import EmbeddingServer, ResolvedSlot
 from familiar_cli.store.search import embedder
-from familiar_cli.store.search.embedder import Matrix
 from familiar_cli.store.search.types import EmbedderError
+
+if TYPE_CHECKING:
+    from familiar_cli.llm.slots import EmbeddingServer, ResolvedSlot
+    from familiar_cli.store.search.embedder import Matrix
 
 QUESTION_S: Final = 4.0
 """Longest wait for the vectors of a question; words are found without them."""

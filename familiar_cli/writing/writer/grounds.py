@@ -9,7 +9,7 @@ from datetime import date, datetime, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.languages import ENGLISH, SLOTS, Phrases, heading_in, section_key
@@ -355,6 +355,9 @@ class Grounds(Struct, frozen=True, dict=True):
     phrases: Phrases = ENGLISH
     numbering: memory_lines.Numbering = memory_lines.PLAIN
     lore: tuple[ShownLore, ...] = ()
+    _stems_by_turn: dict[int, frozenset[str]] = field(default_factory=dict)
+    _recalled: dict[str, memory_lines.KnownTexts] = field(default_factory=dict)
+    _lines: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @cached_property
     def lore_rail(self) -> LoreRail:
@@ -424,10 +427,6 @@ class Grounds(Struct, frozen=True, dict=True):
         return self._stems_by_turn[turn.id]
 
     @cached_property
-    def _stems_by_turn(self) -> dict[int, frozenset[str]]:
-        return {}
-
-    @cached_property
     def _common(self) -> frozenset[str]:
         return stems_of(self.phrases.common)
 
@@ -491,14 +490,6 @@ class Grounds(Struct, frozen=True, dict=True):
             (path for path in self.sessions if layout.path_without_scope(path) == rel_path),
             layout.path_in_scope(rel_path, scope),
         )
-
-    @cached_property
-    def _recalled(self) -> dict[str, memory_lines.KnownTexts]:
-        return {}
-
-    @cached_property
-    def _lines(self) -> dict[str, frozenset[str]]:
-        return {}
 
     def private_heading(self, section: str = "") -> str:
         """Return the heading for facts from a private batch; wishes have one of their own."""
