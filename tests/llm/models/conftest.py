@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import threading
-from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from familiar_cli.llm.models import fetch
 from familiar_cli.llm.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart, Wheel
 from tests.support.hub import HubServer
-from tests.support.wheels import make_wheel
+from tests.support.wheels import copied_from, make_wheel
 
 CONTENT = bytes(range(256)) * 600
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -38,17 +37,7 @@ def index(request, tmp_path, monkeypatch):
     """An empty package index that pip uses; `make_wheel` fills it."""
     directory = tmp_path / "index"
     if "pip" not in request.fixturenames:
-
-        def copied(command: list[str]) -> Iterator[str]:
-            """Do as pip does."""
-            requirement = command[command.index("download") + 1]
-            stem = requirement.replace("==", "-").replace("-", "_", requirement.count("-"))
-            for wheel in directory.glob(f"{stem}-*.whl"):
-                shutil.copy(wheel, command[command.index("--dest") + 1])
-                return
-            yield f"ERROR: No matching distribution found for {requirement}"
-
-        monkeypatch.setattr(fetch, "_lines_of", copied)
+        monkeypatch.setattr(fetch, "_lines_of", partial(copied_from, directory))
     directory.mkdir()
     monkeypatch.delenv("FAMILIAR_OFFLINE")
     for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(directory), "CONFIG_FILE": ""}.items():
