@@ -133,6 +133,7 @@ def test_a_history_that_another_process_begins_at_that_moment_is_ours(path, monk
             other.append("cli", "user", "Theirs")
         return real(connection)
 
+    path.touch()
     monkeypatch.setattr(schema, "legacy_table", late)
     with closing(HistoryStore(path)) as store:
         assert store.append("cli", "user", "Ours").id == 2
