@@ -27,6 +27,7 @@ from functools import cache
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
+from runpy import run_module
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,7 @@ _OURS = ("FAMILIAR_", "NO_COLOR", "COLUMNS", "TERM")
 
 
 class Process(subprocess.Popen):
-    """A `Popen` for `python -m familiar_cli` and `python -c`, forked where that is the same."""
+    """A `Popen` for `python -m MODULE` and `python -c`, forked where that is the same."""
 
     _status: socket.socket | None = None
 
@@ -237,14 +238,16 @@ def _become(job: dict[str, Any], streams: list[int]) -> None:
 
 
 def _do(argv: list[str]) -> int:
-    """Run the program or a text of Python; return the exit code."""
+    """Run a module or a text of Python; return the exit code."""
     way, what, *words = argv
     sys.argv = ["-c" if way == "-c" else str(ROOT / "familiar_cli" / "__main__.py"), *words]
     try:
         if way == "-c":
             exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
-        else:
+        elif what == "familiar_cli":
             import_module(f"{what}.__main__").main()
+        else:
+            run_module(what, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from types import SimpleNamespace
 
+from benchmarks import writers
 from familiar_cli.base.errors import ConflictError
 from tests.support.journals import World
+from tests.support.processes import Process
 
-ROOT = Path(__file__).resolve().parents[3]
 
-
-def test_processes_that_append_to_one_file_and_to_fifty_lose_nothing() -> None:
-    where = ["--dir", "/dev/shm"] if Path("/dev/shm").is_dir() else []
-    count = ["--processes", "4", "--appends", "25"]
-    argv = [sys.executable, "-m", "benchmarks.writers", *count, "--json", *where]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(argv, capture_output=True, text=True, env=env, cwd=ROOT, check=True)
-    for kind, row in json.loads(done.stdout).items():
+def test_processes_that_append_to_one_file_and_to_fifty_lose_nothing(tmp_path, monkeypatch) -> None:
+    forked = SimpleNamespace(Popen=Process, PIPE=subprocess.PIPE)
+    monkeypatch.setattr(writers, "subprocess", forked)
+    for kind in writers.KINDS:
+        row = writers.measure(tmp_path / kind, kind, processes=4, appends=25)
         assert (row["lost"], row["doubled"]) == (0, 0)
         assert kind == "history.db" or row["commits"] == 4 * 25
 
