@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from familiar_cli.base.text import USEFUL_TOKENS
@@ -71,13 +69,6 @@ def test_the_priorities_are_the_programs() -> None:
         memory_files.TASKS_PRIORITY,
         memory_files.SCRATCH_PRIORITY,
     ]
-
-
-def test_the_tables_are_up_to_date() -> None:
-    check = [sys.executable, "-m", "cogapp", "--check", "docs/reference/placement-and-budgets.md"]
-    result = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
-
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_the_useful_size_is_the_programs() -> None:

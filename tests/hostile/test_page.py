@@ -1,12 +1,9 @@
-"""The page on hostile input gives the limits that the program has."""
+"""The page on hostile input names tests that there are, and every kind of input."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,13 +12,6 @@ from tests.hostile.run import Tally
 from tests.hostile.targets import TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_the_limits_on_the_page_are_the_programs() -> None:
-    check = [sys.executable, "-m", "cogapp", "--check", "docs/explanation/hostile-input.md"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(check, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr + "\nRun `cog -r` on the page."
 
 
 def test_the_attacks_on_what_is_private_are_tested() -> None:
