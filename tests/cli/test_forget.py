@@ -13,7 +13,7 @@ from familiar_cli.base.files import remove
 from familiar_cli.familiar import Familiar
 from familiar_cli.sync import journal_epochs as epochs
 from tests.cli.test_sync import Home, make_hub, prepare
-from tests.support.cases import Prepared
+from tests.support.cases import Prepared, at_night
 from tests.support.remotes import (
     HAS_GIT,
     HAS_OPENSSL,
@@ -191,7 +191,9 @@ def _reach(repo, heads) -> set[bytes]:
     return seen
 
 
-@pytest.mark.parametrize("address_kind", ["path", "ssh", "http", "https"], indirect=True)
+@pytest.mark.parametrize(
+    "address_kind", ["path", "ssh", pytest.param("http", marks=at_night), "https"], indirect=True
+)
 def test_nothing_is_left_on_two_machines_and_their_hub(first, second, hub) -> None:
     assert _leftovers(first) != []
     first.run("people", "forget", NAME, "--yes")
