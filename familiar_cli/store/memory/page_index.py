@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_STATS: Final = 250
 """Of more pages only the directories are checked, unless a thorough refresh is requested."""
 
-_BUSY_S: Final = 0.5
+_BUSY_S: Final = 10.0  # whoever has less time for a turn, goes on without it
 _BATCH: Final = 500
 _current: dict[str, tuple[int, int]] = {}  # the listing and inode at which each index was complete
 _SMALL_BATCH: Final = 50  # when a user is waiting, check the time between batches

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing
+from threading import Timer
 
 import pytest
 
@@ -14,7 +15,7 @@ from familiar_cli.base import files
 from familiar_cli.base.sqlite import IdleConnection
 from familiar_cli.store.memory import page_index
 from familiar_cli.store.memory.aliases import Aliases, SharedName
-from familiar_cli.store.memory.layout import ALIASES_JSON
+from familiar_cli.store.memory.layout import ALIASES_JSON, INDEX_DIR
 from familiar_cli.store.memory.store.store import MemoryStore
 
 LONG_AGO = (1e9, 1e9)
@@ -168,6 +169,17 @@ def test_files_that_come_change_and_go_are_seen(store, names) -> None:
     store.delete_file("people/discord-1.md")
     person(store, "discord-2", "Fizz")
     assert set(found(names, "Nicky Bumble Fizz")) == {"fizz"}
+
+
+def test_whoever_comes_while_another_process_writes_waits_for_it(store, names) -> None:
+    person(store, "discord-1", "Nicky")
+    found(names, "Nicky")
+    person(store, "discord-2", "Bumble")
+    path = store.root / INDEX_DIR / Aliases.FILE
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        Timer(0.8, other.rollback).start()
+        assert set(found(names, "Nicky Bumble")) == {"nicky", "bumble"}
 
 
 def test_an_edit_within_the_same_moment_is_seen(store, names) -> None:
