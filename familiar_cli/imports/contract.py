@@ -303,7 +303,7 @@ TABLE: Final = [
     f"{_HERE}transcript chat",
     f"{_HERE}novelai lorebook",
     f"{_HERE}backyard card chat",
-    f"{_HERE}site_card card",
+    f"{_HERE}character_card:SITE card",
     f"{_HERE}unread settings",
 ]
 """Each format's module, whose `FORMAT` or named value is the format, and the forms it can hold.
