@@ -69,7 +69,7 @@ _BLOCK_BYTES: Final = MIB
 _START_BYTES: Final = 4096
 _FIRST_ROWS: Final = 20  # lines or elements examined to detect the format
 _PICTURES: Final = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM\x00")
-_CONTROLS: Final = re.compile(rb"[\x00-\x08]")
+_CONTROLS: Final = re.compile(rb"[\x00\x01\x04-\x08\x0e\x10-\x15\x17-\x1a]")  # others format IRC
 _JSON: Final = re.compile(rb"\{|\[\s*(?:[\[{\"\]]|\d+\s*[,\]]|\Z)")
 YAML_SUFFIXES: Final = (".yaml", ".yml")
 

@@ -146,6 +146,8 @@ MOST_CHARS: Final = 400
 _INVISIBLE: Final = dict.fromkeys(
     map(ord, "\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 )
+# With which IRC clients colour and format a text; a colour is a number, or two.
+_FORMATTING: Final = re.compile(r"\x03(?:\d{1,2}(?:,\d{1,2})?)?|[\x02\x0f\x11\x16\x1d-\x1f]")
 _SPACES: Final = str.maketrans("\u202f\u00a0", "  ")
 _NAME_CHARS: Final = 60
 _NAME_WORDS: Final = 5  # longest name without a time beside it
@@ -222,9 +224,12 @@ class _HeaderStyle(Struct, frozen=True):
 
 _DATED: Final = r"(?P<stamp>\d{4}-\d\d-\d\d CLOCK)"  # LINE's tabs stand beside a time alone
 _COLONS: Final = ":："
+_CHANGED: Final = r"(?:[ ]\|[ ][^\d\[\]|]{1,30}[ ]CLOCK)?"  # when a message on Skype was edited
 _TIMED: Final = (
     _HeaderStyle("[time] <Name> text", rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_QUOTED}", "[", "<"),
-    _HeaderStyle("[time] Name: text", rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_SAYS}", "[", _COLONS),
+    _HeaderStyle(
+        "[time] Name: text", rf"\[(?P<stamp>STAMP){_CHANGED}\]\s{{0,3}}{_SAYS}", "[", _COLONS
+    ),
     _HeaderStyle("(time) Name: text", rf"\((?P<stamp>STAMP)\)\s{{0,3}}{_SAYS}", "(", _COLONS),
     _HeaderStyle(_ANDROID, rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}", "", "-–—"),
     _HeaderStyle(LINE_STYLE, r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)", "", "\t"),
@@ -279,9 +284,9 @@ _BOLD: Final = re.compile(
 
 def harmonise_line(line: str) -> str:
     """Remove the invisible characters that chat programs insert, but for the mark of notices."""
-    if line.isascii() and "\0" not in line:
+    if line.isascii() and line.isprintable():
         return line
-    return line.translate(_INVISIBLE).translate(_SPACES).replace("\0", "")
+    return _FORMATTING.sub("", line).translate(_INVISIBLE).translate(_SPACES).replace("\0", "")
 
 
 def without_marks(text: str) -> str:

@@ -51,6 +51,7 @@ _EXPORTED: Final = re.compile(r"Exported [\d.,]+ message\(s\)\s*")
 _TITLE: Final = re.compile(r"\[LINE\] .+|.*(?:KakaoTalk|카카오톡).*")
 _SAVED: Final = re.compile(r"[^:：]+[:：] ?.*\d{4}.*")
 _PLACE: Final = re.compile(r"Session Ident: .+")
+_SIGTOP: Final = ("Conversation: ", "", "From: ", "Type: ")  # how such a file begins
 _FRONT_MATTER_LINES: Final = 60
 _SHOWN_LINES: Final = 5
 _SNIFFED_LINES: Final = 200
@@ -102,6 +103,13 @@ def _sniff(source: ForeignFile) -> contract.Sighting:
 
 
 def _read(source: ForeignFile, reading: contract.Reading) -> Iterator[contract.ForeignChat]:
+    start = [line or "" for _, line in islice(text_lines(source), len(_SIGTOP))]
+    if all(map(str.startswith, start, _SIGTOP)) and len(start) == len(_SIGTOP):
+        raise BadInputError(
+            f"{source.name!r} is Signal's as `sigtop` writes it, with several lines above each "
+            "message, which is not read; nothing was imported",
+            hint="Write it again in the short form: `sigtop export-messages -f text-short DIR`.",
+        )
     shape = _Survey(source, reading).shape()
     if shape is None:
         raise BadInputError(f"{source.name!r} is text, not a chat", hint=_HINT)

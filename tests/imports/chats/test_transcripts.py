@@ -145,6 +145,42 @@ def test_what_a_phone_writes_above_a_chat_is_no_damage(tmp_path, top, talk, dama
     assert {one.line for one in skips} >= set(range(1, 1 + top.count("\n")))
 
 
+def test_a_message_that_was_edited_on_skype_is_one(tmp_path) -> None:
+    lines = (
+        "[13.03.2024 12:30:07] Robin: Hello",
+        "[13.03.2024 12:31:07 | Edited 12:40:00] Yuzu: Good evening",
+        "[13.03.2024 12:32:07 | Bearbeitet 12:41:00] Robin: No | yes",
+    )
+    assert spoken(write(tmp_path / "skype.txt", "\n".join(lines))) == [
+        ("Robin", "2024-03-13 12:30", "Hello"),
+        ("Yuzu", "2024-03-13 12:31", "Good evening"),
+        ("Robin", "2024-03-13 12:32", "No | yes"),
+    ]
+
+
+def test_colours_of_irc_are_not_part_of_a_text(tmp_path) -> None:
+    lines = (
+        "[12:30] <\x0304robin\x03> \x02Hello\x0f \x034,12there\x03, 7",
+        "[12:31] <yuzu> \x1dGood\x1d \x0303,evening\x1f 5\x16",
+    )
+    assert [
+        (who, text) for who, _, text in spoken(write(tmp_path / "t.log", "\n".join(lines)))
+    ] == [
+        ("robin", "Hello there, 7"),
+        ("yuzu", "Good ,evening 5"),
+    ]
+
+
+def test_what_sigtop_writes_at_length_is_refused_with_the_form_that_is_read(tmp_path) -> None:
+    head = "Type: incoming\nSent: Wed, 13 Mar 2024 12:30:07 +0100\n\n"
+    text = f"Conversation: Robin\n\nFrom: Robin\n{head}Hello\n\nFrom: You\n{head}hi: there\n"
+    with pytest.raises(FamiliarError, match="sigtop") as caught:
+        found(write(tmp_path / "signal.txt", text))
+    assert "text-short" in caught.value.hint
+    short = "2024-03-13 12:30 Robin: Hello\n2024-03-13 12:31 Yuzu: [edited] hi: there\n"
+    assert [who for who, _, _ in spoken(write(tmp_path / "short.txt", short))] == ["Robin", "Yuzu"]
+
+
 def test_a_line_export_quotes_messages_of_several_lines(tmp_path) -> None:
     text = '12:30\tRobin\t"a ""b""\n2024/03/05(火)\nc"\n'
     text += '12:31\tYuzuが取り消しました\n12:32\tYuzu\t"d"\n'
