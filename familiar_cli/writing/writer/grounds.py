@@ -332,7 +332,8 @@ class Grounds(Struct, frozen=True, dict=True):
         prompt_texts: The prompt's own instructions, and the familiar's character.
         others: Returns the slugs of everyone with a name.
         labels: Display names of people, and the familiar's name.
-        channel_label: Name of the private channel; empty for public turns.
+        private_label: Name of the private channel, or of whose channels they are; empty for public
+            turns.
         strict: Whether the model is small, so that its lines must share words with the turns.
         zone: The familiar's timezone; None: the system's.
         topics: All existing topics.
@@ -348,7 +349,7 @@ class Grounds(Struct, frozen=True, dict=True):
     prompt_texts: tuple[str, ...]
     others: Callable[[str], tuple[str, ...]]
     labels: Labels
-    channel_label: str = ""
+    private_label: str = ""
     strict: bool = False
     zone: tzinfo | None = None
     topics: Sequence[str] = ()
@@ -498,7 +499,7 @@ class Grounds(Struct, frozen=True, dict=True):
         if heading_in(section) == "wishes":
             return visible_lines.private_wishes_heading(scope, self.phrases)
         return visible_lines.private_heading(
-            self.channel_label or visibility.split_scope(scope)[1], scope, self.phrases
+            self.private_label or visibility.split_scope(scope)[1], scope, self.phrases
         )
 
     def without_day(self, text: str, rel_path: str) -> str:

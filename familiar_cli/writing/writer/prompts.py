@@ -18,7 +18,7 @@ from familiar_cli.base.text import counted, fold, framed, largest_fit, sha256_of
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.times.when import weekday_name
 from familiar_cli.base.who.identity import NO_LABELS, Author, Labels, Who
-from familiar_cli.base.who.visibility import PUBLIC, Viewer
+from familiar_cli.base.who.visibility import PUBLIC, Viewer, split_scope
 from familiar_cli.llm.asking import voice_excerpt
 from familiar_cli.store.memory.aliases import main_slug, names_of
 from familiar_cli.store.memory.layout import TOPICS_DIR
@@ -560,7 +560,7 @@ class Questions(Struct, frozen=True, dict=True):
             prompt_texts=(INSTRUCTIONS, SIMPLE, self.who.voice, *self.who.texts),
             others=self.called,
             labels=called,
-            channel_label=self._heading_of(turns) if private is not None else "",
+            private_label=self._private_label(batch, called),
             strict=self._bounds.simple,
             zone=self.zone,
             topics=gathered.known,
@@ -584,9 +584,12 @@ class Questions(Struct, frozen=True, dict=True):
     def _bounds(self) -> Bounds:
         return bounds_for(self.settings.reply_tokens)
 
-    def _heading_of(self, turns: Sequence[Turn]) -> str:
-        """Return the label of the channel of the newest private turns."""
-        return self.label(turns[-1].channel_id) or turns[-1].channel_id
+    def _private_label(self, batch: Batch, labels: Labels) -> str:
+        """Return the label of private turns: of the person, or else of the channel."""
+        if split_scope(batch.private or "")[0] == "person":
+            return next((labels.of(t.author) for t in reversed(batch.turns) if t.author), "")
+        channel = batch.turns[-1].channel_id
+        return (self.label(channel) or channel) if batch.private else ""
 
     def _system(self, *, private: bool, has_lore: bool = False) -> str:
         return system_message(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from familiar_cli.base.who.identity import Author, Me
-from familiar_cli.base.who.visibility import NOBODY, OWNER, OWNERS, PrivacyRules
+from familiar_cli.base.who.visibility import NOBODY, OWNER, OWNERS, PrivacyRules, person_scope
 from familiar_cli.store.memory.aliases import names_of
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 from tests.support.viewers import viewer_in
-from tests.writing.writer.support import World, op, rails, reply
+from tests.writing.writer.support import ANNA, ANNAS, World, op, rails, reply
 
 ROB = Author("discord", "3", "rob", "Robert Realname")
 ROBS = "people/discord-3.md"
@@ -113,6 +115,17 @@ def test_an_owners_page_lists_no_name_used_in_private(alone, before) -> None:
     assert text.startswith("# Nim\n")
     assert names_of(text) == ("Nim",)
     assert rails(report) == ["private"]  # nor does the model add one
+
+
+def test_a_section_of_a_person_has_their_name_and_not_that_of_one_channel(world) -> None:
+    said = world.say("I am ill.", ANNA, channel="dm")
+    world.say("Nice weather.", ANNA, channel="garden")
+    scope = person_scope(ANNA.slug)
+    writer = world.writer(reply(op(lines=["Anna is ill."], turns=[said.id])))
+    writer.rules = lambda: PrivacyRules(one_to_one={"dm": scope, "garden": scope})
+    asyncio.run(writer.run())
+    heading = world.read(ANNAS).split("- Anna is ill.")[0].splitlines()[-2]
+    assert heading == "## In private: Anna <!-- private @discord%2D42 -->"
 
 
 def test_an_owners_page_is_titled_by_the_name_of_the_home(alone) -> None:
