@@ -98,13 +98,14 @@ def _sniff(source: ForeignFile) -> contract.Sighting:
     # A key and its value look like a speaker and their words.
     if source.shape != "text" or source.suffix in YAML_SUFFIXES:
         return contract.NO
+    if _is_of_sigtop(source):
+        return contract.certain_if(condition=True)  # which is then refused
     lines = (harmonise_line(line or "") for _, line in islice(text_lines(source), _SNIFFED_LINES))
     return contract.possible_if(any(head.name for line in lines for head in heads_of(line)))
 
 
 def _read(source: ForeignFile, reading: contract.Reading) -> Iterator[contract.ForeignChat]:
-    start = [line or "" for _, line in islice(text_lines(source), len(_SIGTOP))]
-    if all(map(str.startswith, start, _SIGTOP)) and len(start) == len(_SIGTOP):
+    if _is_of_sigtop(source):
         raise BadInputError(
             f"{source.name!r} is Signal's as `sigtop` writes it, with several lines above each "
             "message, which is not read; nothing was imported",
@@ -123,6 +124,11 @@ def _read(source: ForeignFile, reading: contract.Reading) -> Iterator[contract.F
     is_private = None if shape.is_export or shape.styles - PHONE_STYLES else True
     chat = SourceChat(read, kind=shape.described, notes=notes, is_private=is_private)
     yield build_chat(source, reading, _PROGRAM, chat)
+
+
+def _is_of_sigtop(source: ForeignFile) -> bool:
+    start = [line or "" for _, line in islice(text_lines(source), len(_SIGTOP))]
+    return len(start) == len(_SIGTOP) and all(map(str.startswith, start, _SIGTOP))
 
 
 def _unread_times(messages: Iterator[SourceMessage | Skip]) -> Iterator[str]:

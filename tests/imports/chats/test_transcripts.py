@@ -15,7 +15,7 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.imports import transcript_lines
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import ForeignMessage, Reading
+from familiar_cli.imports.contract import ForeignMessage, Reading, recognise
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 from familiar_cli.imports.reading import read_chats
 from familiar_cli.imports.source import Skip, as_source
@@ -174,8 +174,11 @@ def test_colours_of_irc_are_not_part_of_a_text(tmp_path) -> None:
 def test_what_sigtop_writes_at_length_is_refused_with_the_form_that_is_read(tmp_path) -> None:
     head = "Type: incoming\nSent: Wed, 13 Mar 2024 12:30:07 +0100\n\n"
     text = f"Conversation: Robin\n\nFrom: Robin\n{head}Hello\n\nFrom: You\n{head}hi: there\n"
+    path = write(tmp_path / "signal.txt", text)
+    with as_source(path) as source:
+        assert recognise(source)[0].is_certain
     with pytest.raises(FamiliarError, match="sigtop") as caught:
-        found(write(tmp_path / "signal.txt", text))
+        found(path)
     assert "text-short" in caught.value.hint
     short = "2024-03-13 12:30 Robin: Hello\n2024-03-13 12:31 Yuzu: [edited] hi: there\n"
     assert [who for who, _, _ in spoken(write(tmp_path / "short.txt", short))] == ["Robin", "Yuzu"]
