@@ -467,8 +467,10 @@ def sample_visible(
     newest = f"FROM {table}_docsize WHERE {seen.format(row=f'{table}_docsize.id')}"
     newest += " ORDER BY id DESC LIMIT"
     sizes = connection.execute(f"SELECT sz {newest} {_SAMPLE}", values).fetchall()
-    some = f"SELECT count(*), min(id) FROM (SELECT id {newest} {10 * _SAMPLE})"  # noqa: S608
-    rows, oldest = connection.execute(some, values).fetchone()
+    rows, oldest = len(sizes), 0
+    if rows == _SAMPLE:  # fewer are all: the hidden ones are not gone through again
+        some = f"SELECT count(*), min(id) FROM (SELECT id {newest} {10 * _SAMPLE})"  # noqa: S608
+        rows, oldest = connection.execute(some, values).fetchone()
     words = rows * sum(words_in_row(size) for (size,) in sizes) // max(len(sizes), 1)
     return Visible(rows, words, seen, values, oldest if rows == 10 * _SAMPLE else 0)
 
