@@ -266,8 +266,8 @@ MUTANTS = (
     ),
     Mutant(
         "an archive may write outside its directory",
-        'return path.is_absolute() or ".." in path.parts or drive',
-        "return path.is_absolute() or drive",
+        'if path.is_absolute() or ".." in path.parts or drive',
+        "if path.is_absolute() or drive",
         "imports",
     ),
     Mutant(

@@ -540,28 +540,6 @@ def test_the_length_of_what_is_hidden_decides_nothing(homes, monkeypatch) -> Non
     assert "waits for review" in more
 
 
-@pytest.mark.parametrize("path", ["topics/terns.md", "daily/2026-03-06.md", "tasks.md"])
-def test_what_a_stranger_adds_makes_no_hidden_page_too_large(homes, monkeypatch, path) -> None:
-    tools, limit = {tool.name: tool.run for tool in TOOLS}, 1200
-    hidden = f"# Terns {OWNERS_MARK}\n\n- {'Quokkas. ' * 120}\n"
-    for one in homes:
-        monkeypatch.setattr(one.memory, "limits", replace(one.memory.limits, max_file_bytes=limit))
-    place = homes[1].memory.root / path
-    place.write_text(hidden, "utf-8")
-    for tool, arguments in (
-        ("memory_create", {"content": f"- A tern. {'It dives. ' * 40}"}),
-        ("memory_edit", {"append": f"- A second. {'It swims. ' * 40}"}),
-    ):
-        callers = (Caller(one, allow_write=True, session="terns") for one in homes)
-        less, more = (
-            told(partial(tools[tool], one, {"path": path, **arguments})) for one in callers
-        )
-        assert less == more
-        assert "Written to" in more
-    assert max(len(file.read_bytes()) for file in homes[1].memory.root.rglob(place.name)) <= limit
-    assert place.read_text("utf-8") == hidden
-
-
 def test_a_stranger_keeps_no_copy_and_starts_no_writer(homes) -> None:
     tools = {tool.name: tool for tool in TOOLS}
     gone = {"granularity": "significant", "date": "2026-01-02", "slug": "quokka-day"}

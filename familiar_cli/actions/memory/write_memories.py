@@ -381,9 +381,10 @@ def place_of(
         return own if _is_blocked(store, writer, rel_path) else rel_path
     is_period = rel_path.partition("/")[0] in layout.SCOPED_DIRS
     is_note = writer.viewer.rules.notes_are_owners and not is_period
-    if layout.is_owners_page(rel_path) or is_note:  # whoever writes it
-        with suppress(errors.FamiliarError):  # the page may be unreadable
-            put_back(store.read_file(rel_path), "x\n", writer.viewer, rel_path)
+    with suppress(errors.FamiliarError):  # the page may be unreadable
+        made = put_back(store.read_file(rel_path), "x\n", writer.viewer, rel_path)
+        is_owners = layout.is_owners_page(rel_path) or is_note  # whoever writes it
+        if is_owners or outward_text(made, writer.viewer, rel_path):
             return rel_path
     return own
 
@@ -543,14 +544,8 @@ def _write_once(
         )
     old, new = (outward_text(one or "", writer.viewer, rel_path) for one in (before, after))
     any_size = not writer.viewer.is_owner
-    if any_size and adds and not waiting and not (old + new).strip() and after:
-        if _is_too_large(store, after):  # beside the page: nobody else is told that it is full
-            rel_path = layout.path_in_scope(layout.path_without_scope(rel_path), SHARED)
-            before = read_if_there(store, rel_path)
-            after = result(before or "")
-        _check_size(store, rel_path, after or "")
-    elif any_size:
-        _check_size(store, rel_path, new)
+    if any_size:  # nobody else is told how long the hidden part is
+        _check_size(store, rel_path, new, after or "")
     is_change = what in {"update", "edit"} and after is not None
     held = is_change and shrinks_by_half(old, new)
     if held or not writer.may_write:
@@ -593,22 +588,15 @@ def _waiting_plan(
     return None
 
 
-def _check_size(store: MemoryStore, name: str, text: str) -> None:
-    """Check a page by its visible part.
-
-    Where the rest is hidden, the limit gives way: nobody else is told how long that is. So a page
-    may become twice as large as allowed, and the owner has to trim it.
-    """
-    if _is_too_large(store, text):
+def _check_size(store: MemoryStore, name: str, seen: str, whole: str) -> None:
+    """Check a page by its visible part; what is hidden may make it twice as large as allowed."""
+    most = store.limits.max_file_bytes
+    if len(seen.encode()) > most or len(whole.encode()) > 2 * most:
         raise errors.FileTooLargeError(
-            f"{layout.told_path(name)!r} would be over the limit of "
-            f"{store.limits.max_file_bytes:,} bytes; it was not changed",
+            f"{layout.told_path(name)!r} would be over the limit of {most:,} bytes; it was not "
+            "changed",
             hint="Shorten or split it.",
         )
-
-
-def _is_too_large(store: MemoryStore, text: str) -> bool:
-    return len(text.encode()) > store.limits.max_file_bytes
 
 
 def stage_change(

@@ -154,7 +154,7 @@ def pull(
         registers: Register an unknown embodiment.
     """
     if not goes_on:
-        _look(familiar)
+        _commit_edits(familiar)
     pasts = _pasts_for(familiar, viewer)
     version = _version_of(pasts, since)
     seen = pasts.whole_version(version)
@@ -212,7 +212,7 @@ def push(
         )
 
     def push() -> tuple[int, list[ChangeReceipt]]:
-        _look(familiar)
+        _commit_edits(familiar)
         pasts = _pasts_for(familiar, writer.viewer)
         seen = _version_of(pasts, since)
         received = _Push(familiar, pasts, writer, device.id, seen).take(changes)
@@ -239,7 +239,7 @@ def sync_state(
 
     A deletion is the file, the version of the memory that deleted it, and who has not seen it.
     """
-    _look(familiar)
+    _commit_edits(familiar)
     pasts = familiar.file_pasts
     pasts.read_on()
     devices = shared_files.Devices(familiar.paths.embodiments).all()
@@ -510,7 +510,7 @@ def _conflict_copies(store: MemoryStore) -> dict[str, str]:
     return result
 
 
-def _look(familiar: Familiar) -> None:
+def _commit_edits(familiar: Familiar) -> None:
     """Commit edits by hand up to now."""
     store, repository = familiar.memory, familiar.journal.repository
     if not repository.exists and store.root.is_dir():
