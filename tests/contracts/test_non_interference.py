@@ -221,6 +221,11 @@ def write(familiar: Familiar, *replies: str, again: bool = False) -> None:
     assert len(model.requests) == len(replies)
 
 
+def build_both(place, monkeypatch) -> list[Familiar]:
+    kinds = {"less": False, "with": True}
+    return [build(place / name, monkeypatch, secret=secret) for name, secret in kinds.items()]
+
+
 @pytest.fixture(scope="module")
 def built():
     """The home without the secrets, and the one with them; made by the first test."""
@@ -234,10 +239,20 @@ def built():
 def homes(built, tmp_path_factory, monkeypatch):
     monkeypatch.setattr(store_files, "MAX_READ_BYTES", READABLE_BYTES)
     if not built:
-        place = tmp_path_factory.mktemp("homes")
-        for name in ("less", "with"):
-            built.append(build(place / name, monkeypatch, secret=name == "with"))
+        built += build_both(tmp_path_factory.mktemp("homes"), monkeypatch)
     return built
+
+
+@pytest.fixture
+def new_homes(tmp_path, monkeypatch):
+    """Both homes as they were made, whatever other tests have written since."""
+    monkeypatch.setattr(store_files, "MAX_READ_BYTES", READABLE_BYTES)
+    found = [
+        build(tmp_path / name, monkeypatch, secret=name == "with") for name in ("less", "with")
+    ]
+    yield found
+    for familiar in found:
+        familiar.history.close()
 
 
 def masked(text: str) -> str:
@@ -576,7 +591,26 @@ def test_a_program_without_a_token_copies_what_is_public_if_the_server_was_start
         assert not re.search("zanzibar|quokka|locker", words)
 
 
-def test_what_a_copy_is_told_changes_only_with_what_it_may_see(homes) -> None:
+@pytest.mark.parametrize("path", ["daily/2026-03-06.md", "weekly/2026-W10.md"])
+def test_what_a_stranger_adds_to_a_hidden_page_is_in_its_copy(new_homes, path) -> None:
+    tools, hidden = (
+        {tool.name: tool.run for tool in TOOLS},
+        f"# Terns {OWNERS_MARK}\n\n- Quokkas.\n",
+    )
+    new_homes[1].memory.write_file(path, hidden)
+    told_of = []
+    for one in new_homes:
+        caller = Caller(one, embodiments=True, allow_write=True, session="terns")
+        tools["memory_create"](caller, {"path": path, "content": "- A tern."})
+        tools["memory_edit"](caller, {"path": path, "append": "- A second."})
+        answer = tools["sync_pull"](caller, {"instanceId": "copy"})
+        told_of.append([item for item in answer.items if item.about["path"] == path])
+    assert "A second" in told_of[0][0].text
+    assert told_of[0] == told_of[1]
+
+
+def test_what_a_copy_is_told_changes_only_with_what_it_may_see(new_homes) -> None:
+    homes = new_homes
     tools = {tool.name: tool.run for tool in TOOLS}
     tokens, answers = [{}, {}], []
     moment, day = "significant/2026-01-09_quokka.md", "daily/2026-01-09.md"

@@ -179,7 +179,9 @@ def _collect_changes(pasts: FilePasts, known: int, viewer: Viewer) -> Embodiment
         if versions[-1].is_gone:
             deleted.append(file)
         elif text is not None and (shown := _shareable_text(text, viewer, rel_path)):
-            entries.append(_shared_entry(file, text, shown, versions))
+            # What a page says of itself, it says to the owner.
+            about = text if viewer.is_owner else shown
+            entries.append(_shared_entry(file, about, shown, versions))
     return EmbodimentPull(
         tuple(entries), tuple(deleted), Token(pasts.count, pasts.hash), is_whole=not known
     )
