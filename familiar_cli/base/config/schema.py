@@ -308,8 +308,7 @@ class MemoryWriterSettings(SettingsTable):
 
     auto: str = setting(
         "auto",
-        "Whether memory is written after a reply; auto: with preset local at the threshold only; "
-        "`familiar daemon` and `familiar serve` write it anyway",
+        "Whether memory is written after a reply; auto: with preset local at the threshold only",
         choices=SWITCH,
     )
     turn_threshold: int = setting(50, "Number of waiting turns that triggers writing", minimum=1)

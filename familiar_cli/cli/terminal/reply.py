@@ -226,7 +226,7 @@ _DOING: Final = {
 }
 _DETAILS: Final = {"index": "index status", "jobs": "job list"}
 _JOBS: Final = "jobs"
-_REASON_CHARS: Final = 200
+_REASON_CHARS: Final = 120
 _LOOK_EVERY_S: Final = 5.0
 
 
