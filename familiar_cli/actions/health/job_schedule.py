@@ -161,8 +161,8 @@ def _check_values(entry: Mapping[str, object]) -> None:
     """Check that a job has what it needs, each as text.
 
     Raises:
-        TypeError: A value is no text.
-        ValueError: Something is missing, or is no time.
+        TypeError: A value is not text.
+        ValueError: A key is missing, or `added` is not a time.
     """
     where = f" of job {entry['id']!r}" if isinstance(entry.get("id"), str) else " of a job"
     for key, value in entry.items():

@@ -683,7 +683,7 @@ def read_cursor(root: Path, instance: str) -> int:
 
 
 def missing_turns(paths: FamiliarPaths, newest: int) -> str:
-    """Return what to do if turns were written here after the `newest` that is there; else ""."""
+    """Return a notice if the history ends at `newest`, and more was written here; else empty."""
     instance = read_instance(paths.instance)
     last = read_cursor(paths.root, instance.id) if instance else 0
     if last <= newest:

@@ -204,7 +204,7 @@ _SITE_SIGNS: Final = ("first_message", "first_messages", "example_dialogs")
 
 
 def _site_definition(source: ForeignFile) -> tuple[dict[str, Any], str]:
-    """Return what defines the character, and the site."""
+    """Return the object with the character's fields, and the site that it comes from."""
     outer = as_object(source.value)
     node = object_at(outer, "node") or outer
     inner = object_at(node, "definition")
