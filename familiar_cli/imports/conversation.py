@@ -340,7 +340,8 @@ class People(Struct, frozen=True):
         role = self.roles.get(line.speaker, "person")
         if line.role is None and role == "familiar":
             return "assistant", None
-        if role == "person" and not (line.role or line.account) and is_model(line.speaker):
+        is_bare = role == "person" and not (line.role or line.account)
+        if is_bare and self.cast.unnamed == "nobody" and is_model(line.speaker):
             return "user", another_character(line.speaker)
         otherwise, name = self.program.account(line), "" if is_role(line.speaker) else line.speaker
         is_me = role == "me" and otherwise not in self.namesakes
